@@ -1,0 +1,44 @@
+"""How kernels are compiled: machine code by numba, without the GIL, kept in the user's cache.
+
+numba's own cache looks at the time stamp of one file and misses an edited callee in another.
+Ours lives in a folder named after a hash of all our sources, so any edit starts a fresh one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import platformdirs
+
+
+def cache_dir() -> Path:
+    """Where everything that can be made again is kept (SEMEME_CACHE overrides it)."""
+    import os
+
+    override = os.environ.get("SEMEME_CACHE")
+    return Path(override) if override else Path(platformdirs.user_cache_dir("sememe"))
+
+
+@cache
+def _sources_hash() -> str:
+    digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@kernel" in source:
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + source)
+    return digest.hexdigest()
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function` at first use: no GIL, fused and reordered float arithmetic allowed."""
+    numba.config.CACHE_DIR = str(cache_dir() / "kernels" / _sources_hash())
+    # Contraction and reordering let LLVM vectorise a dot product; NaN and infinity keep their
+    # meaning, because the divergence checks look for them.
+    fastmath = {"reassoc", "contract", "nsz", "arcp", "afn"}
+    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(function)

@@ -1,0 +1,1 @@
+"""Artifacts on disk: atomic writes, manifests, tensors that are memory-mapped."""

@@ -1,0 +1,108 @@
+"""Artifacts appear whole or not at all: work is done in a sibling folder, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sememe.errors import ArtifactError, WriteError
+
+MANIFEST = "sememe.json"
+
+
+def _reason(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full; free some space or choose another place, then run again"
+    return error.strerror or str(error)
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals while writing `path` into one clear sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(f"Cannot write {path}: {_reason(error)}.") from error
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _scratch_beside(path: Path, mark: str) -> Path:
+    return path.with_name(f".{path.name}.{mark}-{uuid.uuid4().hex[:8]}")
+
+
+@contextmanager
+def write_folder(path: str | Path) -> Iterator[Path]:
+    """Give an empty folder to fill; it takes the name `path` when the block ends without error.
+
+    A folder that already has the name is replaced in two renames, so that a kill between them
+    leaves the old content under its scratch name rather than a mixture.
+    """
+    path = Path(path).absolute()
+    with write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = _scratch_beside(path, "new")
+        scratch.mkdir()
+        try:
+            yield scratch
+            for file in scratch.rglob("*"):
+                _sync(file)
+            _sync(scratch)
+            if path.exists():
+                old = _scratch_beside(path, "old")
+                path.rename(old)
+                scratch.rename(path)
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                scratch.rename(path)
+            _sync(path.parent)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def write_file(path: str | Path) -> Iterator[Path]:
+    """Give a scratch path to write; it replaces `path` in one step when the block succeeds."""
+    path = Path(path).absolute()
+    with write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The scratch name keeps the ending, because some writers choose the format by it.
+        scratch = path.with_name(f".{uuid.uuid4().hex[:8]}-{path.name}")
+        try:
+            yield scratch
+            _sync(scratch)
+            scratch.replace(path)
+            _sync(path.parent)
+        finally:
+            with suppress(FileNotFoundError):
+                scratch.unlink()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write `content` as indented JSON, atomically."""
+    with write_file(path) as scratch:
+        text = json.dumps(content, ensure_ascii=False, indent=2, sort_keys=False)
+        scratch.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON that one of our artifacts must hold."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ArtifactError(f"{path} is missing: {path.parent} is not a whole artifact.") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ArtifactError(f"{path} cannot be read ({error}).") from error

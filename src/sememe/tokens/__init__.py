@@ -1,0 +1,1 @@
+"""From segmented text to ids: vocabularies, phrases, the token store."""

@@ -1,0 +1,148 @@
+"""Vocabulary: words in order of falling count, kept as flat arrays that can be memory-mapped.
+
+A Python dict of a million words takes 0.6 s to build; a binary search over a sorted
+permutation of mapped bytes finds one word in microseconds and loads nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from sememe.errors import ArtifactError, UnknownWordError
+
+# From this many look-ups on, a dict of all words has paid for itself.
+_LOOKUPS_BEFORE_DICT = 2_000
+
+
+class Vocabulary(Sequence[str]):
+    """Words by id. `counts` is all zero where the source (a vector file) has none."""
+
+    def __init__(
+        self,
+        word_bytes: np.ndarray,
+        word_ends: np.ndarray,
+        counts: np.ndarray,
+        order: np.ndarray | None = None,
+    ) -> None:
+        self._bytes, self._ends, self.counts = word_bytes, word_ends, counts
+        self._order = order
+        self._dict: dict[str, int] | None = None
+        self._num_lookups = 0
+
+    @classmethod
+    def from_words(cls, words: Iterable[str], counts: Iterable[int] | None = None) -> Vocabulary:
+        """Build from words already in the order that their ids shall have."""
+        encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+        ends = np.cumsum([len(word) for word in encoded], dtype=np.int64)
+        word_bytes = np.frombuffer(b"".join(encoded), np.uint8)
+        numbers = np.zeros(len(encoded), np.int64) if counts is None else list(counts)
+        return cls(word_bytes, ends, np.asarray(numbers, np.int64))
+
+    def _word_bytes(self, word_id: int) -> bytes:
+        start = int(self._ends[word_id - 1]) if word_id else 0
+        return self._bytes[start : int(self._ends[word_id])].tobytes()
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, word_id):  # type: ignore[no-untyped-def]
+        if isinstance(word_id, slice):
+            return [self[index] for index in range(*word_id.indices(len(self)))]
+        if not -len(self) <= word_id < len(self):
+            raise IndexError(f"word id {word_id} is outside a vocabulary of {len(self)}")
+        return self._word_bytes(int(word_id) % len(self)).decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        blob, start = self._bytes.tobytes(), 0
+        for end in self._ends.tolist():
+            yield blob[start:end].decode("utf-8", "surrogatepass")
+            start = end
+
+    @property
+    def order(self) -> np.ndarray:
+        """Word ids sorted by the words' UTF-8 bytes."""
+        if self._order is None:
+            encoded = [word.encode("utf-8", "surrogatepass") for word in self]
+            self._order = np.array(sorted(range(len(self)), key=encoded.__getitem__), np.uint32)
+        return self._order
+
+    def find(self, word: object) -> int:
+        """The id of `word`, or -1."""
+        if not isinstance(word, str):
+            return -1
+        if self._dict is None:
+            self._num_lookups += 1
+            if self._order is not None and self._num_lookups < _LOOKUPS_BEFORE_DICT:
+                return self._search(word.encode("utf-8", "surrogatepass"))
+            # The first of two equal words keeps the name, as in every other tool.
+            self._dict = {}
+            for word_id, known in enumerate(self):
+                self._dict.setdefault(known, word_id)
+        return self._dict.get(word, -1)
+
+    def _search(self, key: bytes) -> int:
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._word_bytes(int(self.order[middle])) < key:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(self) and self._word_bytes(int(self.order[low])) == key:
+            return int(self.order[low])
+        return -1
+
+    def __contains__(self, word: object) -> bool:
+        return self.find(word) >= 0
+
+    def id(self, word: str) -> int:
+        """The id of `word`; an unknown one gives an error that names near spellings."""
+        word_id = self.find(word)
+        if word_id < 0:
+            near = self.near_spellings(word)
+            hint = f" Near spellings: {', '.join(near)}." if near else ""
+            raise UnknownWordError(f"“{word}” is not among the {len(self):,} words.{hint}")
+        return word_id
+
+    def near_spellings(self, word: str, num: int = 3, among: int = 200_000) -> list[str]:
+        """Known words that look like `word`, searched among the most frequent ones."""
+        folded: dict[str, str] = {}
+        for known in self[: min(among, len(self))]:
+            # Words that share neither start nor length cannot be close: skip them cheaply.
+            if abs(len(known) - len(word)) <= 2 and known[:1].lower() == word[:1].lower():
+                folded.setdefault(known.lower(), known)
+        found = difflib.get_close_matches(word.lower(), folded, n=num, cutoff=0.7)
+        return [folded[key] for key in found]
+
+    def cut(self, size: int) -> Vocabulary:
+        """The first `size` words."""
+        if size >= len(self):
+            return self
+        end = int(self._ends[size - 1]) if size else 0
+        return Vocabulary(self._bytes[:end], self._ends[:size], self.counts[:size])
+
+    def to_tensors(self) -> dict[str, np.ndarray]:
+        """The arrays that `from_tensors` maps back."""
+        return {
+            "word_bytes": self._bytes,
+            "word_ends": np.asarray(self._ends, np.int64),
+            "word_counts": np.asarray(self.counts, np.int64),
+            "word_order": np.asarray(self.order, np.uint32),
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Vocabulary:
+        """The vocabulary in arrays made by `to_tensors`, checked for fit."""
+        try:
+            names = ("word_bytes", "word_ends", "word_counts", "word_order")
+            word_bytes, ends, counts, order = (tensors[name] for name in names)
+        except KeyError as error:
+            raise ArtifactError(f"The vocabulary lacks its tensor {error}.") from None
+        if not len(ends) == len(counts) == len(order) or (
+            len(ends) and int(ends[-1]) != len(word_bytes)
+        ):
+            raise ArtifactError("The vocabulary's tensors do not fit each other.")
+        return cls(word_bytes, ends, counts, order)
