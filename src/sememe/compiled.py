@@ -13,15 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import platformdirs
 
-
-def cache_dir() -> Path:
-    """Where everything that can be made again is kept (SEMEME_CACHE overrides it)."""
-    import os
-
-    override = os.environ.get("SEMEME_CACHE")
-    return Path(override) if override else Path(platformdirs.user_cache_dir("sememe"))
+from sememe.storage.places import cache_dir
 
 
 @cache
