@@ -1,0 +1,247 @@
+"""Write a token store in two passes: count and number the words, then give them their ids."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sememe.errors import InputError, OptionError
+from sememe.storage.folder import MANIFEST, write_errors, write_folder, write_json
+from sememe.storage.tensors import write_tensors
+from sememe.text.records import Records
+from sememe.tokens import kernels
+from sememe.tokens.counting import Content, Tally, available_cores, tally
+from sememe.tokens.locking import remove_leftovers
+from sememe.tokens.merging import Merged, merge
+from sememe.tokens.store import FORMAT, file_checksum, manifest_checksum
+from sememe.tokens.vocabulary import Vocabulary
+
+_MIN_MEMORY = 1 << 16
+
+
+class Labels:
+    """The labels met while records pass by: distinct names, and one number a document."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._by_batch: list[np.ndarray | None] = []
+
+    def watch(self, records: Iterable[Records]) -> Iterator[Records]:
+        """Pass `records` on, keeping their labels."""
+        for record in records:
+            own = None
+            if record.labels is not None:
+                numbers = [self._ids.setdefault(name, len(self._ids)) for name in record.labels]
+                own = np.array(numbers, np.uint32)
+            self._by_batch.append(own)
+            yield record
+
+    def resolve(self, num_documents: list[int]) -> tuple[list[str], np.ndarray] | None:
+        """The names and each document's number; a batch without labels gets the empty one."""
+        if not self._ids:
+            return None
+        numbers = []
+        for own, num in zip(self._by_batch, num_documents, strict=True):
+            if own is None:
+                own = np.full(num, self._ids.setdefault("", len(self._ids)), np.uint32)
+            if len(own) != num:
+                raise ValueError(f"a batch has {num} documents and {len(own)} labels")
+            numbers.append(own)
+        return list(self._ids), np.concatenate(numbers)
+
+
+class Run(NamedTuple):
+    """Where a piece of numbered words lies in its worker's files, and where it shall go."""
+
+    batch: int
+    worker: int
+    generation: int
+    ids: slice
+    sentences: slice
+    documents: slice
+
+
+def build_store(
+    path: Path,
+    records: Iterable[Records],
+    min_count: int,
+    workers: int,
+    memory: int,
+    fingerprint: dict[str, Any] | None,
+) -> None:
+    """Write the store of `records` to `path`, whose lock must be held."""
+    if min_count < 1 or workers < 0 or memory < _MIN_MEMORY:
+        raise OptionError(
+            f"min_count must be at least 1, workers at least 0 and memory at least {_MIN_MEMORY:,} "
+            f"bytes, not {min_count}, {workers} and {memory}."
+        )
+    workers = workers or available_cores()
+    remove_leftovers(path)
+    scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
+    with write_errors(scratch):
+        scratch.mkdir()
+    try:
+        labels = Labels()
+        found = tally(labels.watch(records), scratch, workers=workers, memory=memory, keep_ids=True)
+        merged = merge(found, min_count=min_count, workers=workers)
+        _check_words(merged, min_count)
+        with write_folder(path) as folder:
+            files = _write_arrays(folder, found, merged, labels, workers)
+            content = f"{found.content.rolled:016x}"
+            facts = {
+                "min_count": min_count,
+                "num_distinct": merged.num_distinct,
+                "content": content,
+                "fingerprint": fingerprint,
+            }
+            write_manifest(folder, merged.vocabulary, files, facts)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check_words(merged: Merged, min_count: int) -> None:
+    if not merged.num_distinct:
+        raise InputError("The corpus has no words: it is empty or holds punctuation alone.")
+    if not len(merged.vocabulary):
+        raise InputError(
+            f"No word occurs {min_count:,} times: the most frequent one of "
+            f"{merged.num_distinct:,} occurs {merged.highest_count:,} times. "
+            f"Give more text or a lower --min-count."
+        )
+
+
+def write_manifest(
+    folder: Path, vocabulary: Vocabulary, files: dict[str, dict[str, Any]], facts: dict[str, Any]
+) -> None:
+    """Finish a store in `folder`: the vocabulary, then the manifest over all its files."""
+    path = folder / "vocabulary.safetensors"
+    write_tensors(path, vocabulary.to_tensors())
+    files[path.name] = {"size": path.stat().st_size, "hash": file_checksum(path)}
+    ids = files["ids.bin"]
+    manifest: dict[str, Any] = {
+        "kind": "tokens",
+        "format": FORMAT,
+        "version": version("sememe"),
+        "offsets": "int64",
+        "dtype": ids["dtype"],
+        "num_words": len(vocabulary),
+        "num_tokens": ids["size"] // np.dtype(ids["dtype"]).itemsize,
+        "num_sentences": files["sentence_ends.bin"]["size"] // 8,
+        "num_documents": files["document_ends.bin"]["size"] // 8,
+        **facts,
+        "files": files,
+    }
+    manifest["checksum"] = manifest_checksum(manifest)
+    write_json(folder / MANIFEST, manifest)
+
+
+def _runs(found: Tally) -> list[Run]:
+    """Every piece in the order of the text, with its place in its worker's files."""
+    runs = []
+    for number, worker in enumerate(found.workers):
+        places = [0, 0, 0]
+        for piece in worker.pieces:
+            sizes = (piece.num_ids, piece.num_sentences, piece.num_documents)
+            slices = [slice(start, start + size) for start, size in zip(places, sizes, strict=True)]
+            places = [part.stop for part in slices]
+            runs.append(Run(piece.batch, number, piece.generation, *slices))
+    # The sort is stable: the pieces of a batch, all one worker's, keep their order.
+    return sorted(runs, key=lambda run: run.batch)
+
+
+def _write_arrays(
+    folder: Path, found: Tally, merged: Merged, labels: Labels, workers: int
+) -> dict[str, dict[str, Any]]:
+    runs = _runs(found)
+    is_small = len(merged.vocabulary) < 65_535
+    files = {
+        "ids.bin": _write_ids(folder, found, merged, runs, np.uint16 if is_small else np.uint32,
+                              workers)
+    }  # fmt: skip
+    for index, name in enumerate(("sentences", "documents"), start=1):
+        paths = [worker.paths[index] for worker in found.workers]
+        sizes = (_read_slice(paths[run.worker], getattr(run, name)) for run in runs)
+        files[f"{name[:-1]}_ends.bin"] = write_ends(folder / f"{name[:-1]}_ends.bin", sizes)
+    num_documents = [0] * (runs[-1].batch + 1)
+    for run in runs:
+        num_documents[run.batch] += run.documents.stop - run.documents.start
+    resolved = labels.resolve(num_documents)
+    if resolved is not None:
+        files |= write_labels(folder, *resolved)
+    return files
+
+
+def _read_slice(path: Path, part: slice) -> np.ndarray:
+    return np.fromfile(path, np.uint32, part.stop - part.start, offset=4 * part.start)
+
+
+def write_ends(path: Path, sizes: Iterable[np.ndarray]) -> dict[str, Any]:
+    """Write the running total of all `sizes` and return the entry of the manifest."""
+    total, rolled, num = 0, np.uint64(0), 0
+    with path.open("wb") as file:
+        for part in sizes:
+            ends = np.cumsum(part, dtype=np.int64)
+            ends += total
+            rolled = np.uint64(kernels.roll(ends, rolled))
+            file.write(memoryview(ends))
+            total, num = int(ends[-1]) if len(ends) else total, num + len(ends)
+    return {"dtype": "<i8", "size": 8 * num, "hash": f"{int(rolled):016x}"}
+
+
+def write_labels(folder: Path, names: list[str], numbers: np.ndarray) -> dict[str, dict[str, Any]]:
+    """Write each document's label and return the entries of the manifest."""
+    rolled = kernels.roll(numbers.astype(np.int64), np.uint64(0))
+    with (folder / "label_ids.bin").open("wb") as file:
+        file.write(memoryview(numbers))
+    path = folder / "labels.json"
+    write_json(path, names)
+    return {
+        "label_ids.bin": {"dtype": "<u4", "size": numbers.nbytes, "hash": f"{int(rolled):016x}"},
+        "labels.json": {"size": path.stat().st_size, "hash": file_checksum(path)},
+    }
+
+
+def _write_ids(
+    folder: Path, found: Tally, merged: Merged, runs: list[Run], dtype: type, workers: int
+) -> dict[str, Any]:
+    """Give every word its id, each generation in a thread of its own; places are known before."""
+    path, width = folder / "ids.bin", np.dtype(dtype).itemsize
+    sizes = [run.ids.stop - run.ids.start for run in runs]
+    starts = list(accumulate(sizes, initial=0))
+    groups: dict[tuple[int, int], list[int]] = {}
+    for index, run in enumerate(runs):
+        groups.setdefault((run.worker, run.generation), []).append(index)
+    rolled = [0] * len(runs)
+    with path.open("wb", buffering=0) as out:
+
+        def write(group: tuple[int, int]) -> None:
+            mapping = merged.mapping(*group).astype(dtype)
+            for index in groups[group]:
+                ids = _read_slice(found.workers[group[0]].paths[0], runs[index].ids)
+                new_ids = np.empty(len(ids), dtype)
+                rolled[index] = int(kernels.translate(ids, mapping, new_ids))
+                _write_at(out.fileno(), new_ids, starts[index] * width)
+
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(write, groups))
+    content = Content()
+    for size, part in zip(sizes, rolled, strict=True):
+        content = content.then(part, size)
+    name = np.dtype(dtype).newbyteorder("<").str
+    return {"dtype": name, "size": starts[-1] * width, "hash": f"{content.rolled:016x}"}
+
+
+def _write_at(descriptor: int, array: np.ndarray, offset: int) -> None:
+    rest = memoryview(array).cast("B")
+    while rest:  # the system may take less than it was given
+        done = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[done:], offset + done
