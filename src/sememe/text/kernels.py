@@ -1,0 +1,292 @@
+# ruff: noqa: SIM109 (plain comparisons compile to plain machine code)
+"""Segmentation over UTF-8 bytes, without the GIL: text and document ends in, record bytes out.
+
+The rules are those of words.py and sentences.py, which also say what the numbers below mean.
+`out` must hold 2 × the text + 3 × the documents + 16 bytes (a lower-case letter can be longer).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sememe.compiled import kernel
+from sememe.text import characters as ch
+from sememe.text import sentences as st
+
+# Plain names, because numba freezes the globals of a kernel but not the attributes of a module.
+LETTER, DIGIT, IDEOGRAPH, MARK, FORMAT = ch.LETTER, ch.DIGIT, ch.IDEOGRAPH, ch.MARK, ch.FORMAT
+SPACE, NEWLINE, APOSTROPHE, UNDERSCORE = ch.SPACE, ch.NEWLINE, ch.APOSTROPHE, ch.UNDERSCORE
+MID_LETTER, COMMA, PERIOD, TERMINATOR = ch.MID_LETTER, ch.COMMA, ch.PERIOD, ch.TERMINATOR
+FULL_STOP, BRACKET, CLASS_MASK, UPPER, LOWER = (
+    ch.FULL_STOP, ch.BRACKET, ch.CLASS_MASK, ch.UPPER, ch.LOWER,
+)  # fmt: skip
+CLEAR, ENDED, MAY_BREAK, BLOCKED = st.CLEAR, st.ENDED, st.MAY_BREAK, st.BLOCKED
+NUMBER_ENDED, NUMBER_MAY_BREAK, MUST_BREAK = st.NUMBER_ENDED, st.NUMBER_MAY_BREAK, st.MUST_BREAK
+ALWAYS = st.ALWAYS
+WORD_END, SENTENCE_END, DOCUMENT_END = 0x1F, 0x1E, 0x1D
+LONGEST_ABBREVIATION = 8
+
+
+@kernel
+def decode(text, i, end):  # type: ignore[no-untyped-def]
+    """The code point at `i` and its size; a byte that starts nothing valid counts as U+FFFD."""
+    b = np.int64(text[i])
+    if b < 0x80:
+        return b, 1
+    if b >= 0xC2 and b < 0xE0 and i + 1 < end:
+        return ((b & 0x1F) << 6) | (text[i + 1] & 0x3F), 2
+    if b >= 0xE0 and b < 0xF0 and i + 2 < end:
+        return ((b & 0x0F) << 12) | ((text[i + 1] & 0x3F) << 6) | (text[i + 2] & 0x3F), 3
+    if b >= 0xF0 and b < 0xF5 and i + 3 < end:
+        high = ((b & 0x07) << 18) | ((text[i + 1] & 0x3F) << 12)
+        return min(high | ((text[i + 2] & 0x3F) << 6) | (text[i + 3] & 0x3F), 0x10FFFF), 4
+    return 0xFFFD, 1
+
+
+@kernel
+def encode(code_point, out, o):  # type: ignore[no-untyped-def]
+    """Write `code_point` as UTF-8 at `o`; the place behind it."""
+    if code_point < 0x80:
+        out[o] = code_point
+        return o + 1
+    if code_point < 0x800:
+        out[o] = 0xC0 | (code_point >> 6)
+        out[o + 1] = 0x80 | (code_point & 0x3F)
+        return o + 2
+    if code_point < 0x10000:
+        out[o] = 0xE0 | (code_point >> 12)
+        out[o + 1] = 0x80 | ((code_point >> 6) & 0x3F)
+        out[o + 2] = 0x80 | (code_point & 0x3F)
+        return o + 3
+    out[o] = 0xF0 | (code_point >> 18)
+    out[o + 1] = 0x80 | ((code_point >> 12) & 0x3F)
+    out[o + 2] = 0x80 | ((code_point >> 6) & 0x3F)
+    out[o + 3] = 0x80 | (code_point & 0x3F)
+    return o + 4
+
+
+@kernel
+def is_joined(kind, last_kind, next_kind):  # type: ignore[no-untyped-def]
+    """Whether a character of class `kind` joins what stands before and after it to one word."""
+    if kind == APOSTROPHE or kind == UNDERSCORE:
+        return next_kind == LETTER or next_kind == DIGIT
+    if kind == COMMA or kind == PERIOD:
+        return last_kind == DIGIT and next_kind == DIGIT
+    return kind == MID_LETTER and last_kind == LETTER and next_kind == LETTER
+
+
+@kernel
+def state_after_period(text, begin, start, i, first_value, keys, kinds):  # type: ignore[no-untyped-def]
+    """The state after a full stop at `i` right behind the word that starts at `start`.
+
+    The document starts at `begin`.
+    """
+    b = text[start]
+    size = 1 if b < 0x80 else 2 if b < 0xE0 else 3 if b < 0xF0 else 4
+    if i - start == size and (first_value & UPPER or (start > begin and text[start - 1] == 46)):
+        return BLOCKED
+    if i - start > LONGEST_ABBREVIATION:
+        return ENDED
+    key = np.int64(0)
+    for j in range(start, i):
+        b = text[j]
+        if b >= 0x80:
+            return ENDED
+        if b >= 65 and b <= 90:
+            b += 32
+        key |= np.int64(b) << (8 * (j - start))
+    low, high = 0, len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    if low == len(keys) or keys[low] != key:
+        return ENDED
+    return BLOCKED if kinds[low] == ALWAYS else NUMBER_ENDED
+
+
+@kernel
+def segment_unicode(  # type: ignore[no-untyped-def]
+    text, ends, classes, lower, keys, kinds, lowercase, sentences, out, is_kept
+):
+    """Cut documents into Unicode words and sentences; the number of bytes written to `out`."""
+    o = 0
+    i = 0
+    for document in range(len(ends)):
+        begin = i
+        end = ends[document]
+        document_start = o
+        sentence_start = o
+        state = CLEAR
+        while i < end:
+            code_point, size = decode(text, i, end)
+            value = classes[code_point]
+            kind = value & CLASS_MASK
+            if kind == LETTER or kind == DIGIT or kind == IDEOGRAPH:
+                # A new word: does it start a sentence?
+                if state != CLEAR:
+                    is_break = state == MUST_BREAK
+                    if state == MAY_BREAK:
+                        is_break = value & LOWER == 0
+                    elif state == NUMBER_MAY_BREAK:
+                        is_break = value & LOWER == 0 and kind != DIGIT
+                    if is_break and o > sentence_start:
+                        out[o] = SENTENCE_END
+                        o += 1
+                        sentence_start = o
+                    state = CLEAR
+                start = i
+                first_value = value
+                last_kind = kind
+                is_single = kind == IDEOGRAPH
+                while True:
+                    if code_point < 0x80:
+                        out[o] = lower[code_point] if lowercase else code_point
+                        o += 1
+                    elif code_point == 0x2019:
+                        out[o] = 39
+                        o += 1
+                    else:
+                        o = encode(lower[code_point] if lowercase else code_point, out, o)
+                    i += size
+                    # The next character that belongs to the word, past invisible ones.
+                    kind = 0
+                    while i < end:
+                        code_point, size = decode(text, i, end)
+                        kind = classes[code_point] & CLASS_MASK
+                        if kind != FORMAT:
+                            break
+                        i += size
+                        kind = 0
+                    if kind == MARK:
+                        continue
+                    if is_single or kind == 0:
+                        break
+                    if kind <= DIGIT:
+                        last_kind = kind
+                        continue
+                    if kind < APOSTROPHE or kind > PERIOD or i + size >= end:
+                        break
+                    next_code_point, _ = decode(text, i + size, end)
+                    if not is_joined(kind, last_kind, classes[next_code_point] & CLASS_MASK):
+                        break
+                out[o] = WORD_END
+                o += 1
+                if kind == PERIOD and i < end and sentences:
+                    state = state_after_period(text, begin, start, i, first_value, keys, kinds)
+                    i += size
+                continue
+            i += size
+            if kind == SPACE:
+                if state == ENDED:
+                    state = MAY_BREAK
+                elif state == BLOCKED:
+                    state = CLEAR
+                elif state == NUMBER_ENDED:
+                    state = NUMBER_MAY_BREAK
+            elif state == MUST_BREAK or kind == NEWLINE:
+                state = MUST_BREAK
+            elif sentences:
+                if kind == FULL_STOP:
+                    state = MUST_BREAK
+                elif kind == TERMINATOR or kind == PERIOD:
+                    state = ENDED
+                elif kind == BRACKET or kind == APOSTROPHE or kind == MARK or kind == FORMAT:
+                    pass
+                elif state != MAY_BREAK and state != NUMBER_MAY_BREAK:
+                    state = CLEAR
+        if o > sentence_start:
+            out[o] = SENTENCE_END
+            o += 1
+        is_kept[document] = o > document_start
+        if o > document_start:
+            out[o] = DOCUMENT_END
+            o += 1
+    return o
+
+
+@kernel
+def space_size(text, i, end):  # type: ignore[no-untyped-def]
+    """The size of the white space (as `str.split` sees it) at `i`; 0 if there is none."""
+    b = text[i]
+    if b < 0x80:
+        return 1 if b == 32 or (b >= 9 and b <= 13) or (b >= 28 and b <= 31) else 0
+    if b == 0xC2:
+        return 2 if i + 1 < end and (text[i + 1] == 0x85 or text[i + 1] == 0xA0) else 0
+    if b < 0xE1 or b > 0xE3 or i + 2 >= end:
+        return 0
+    c, d = text[i + 1], text[i + 2]
+    if b == 0xE1:
+        return 3 if c == 0x9A and d == 0x80 else 0
+    if b == 0xE3:
+        return 3 if c == 0x80 and d == 0x80 else 0
+    if c == 0x80:
+        return 3 if d <= 0x8A or d == 0xA8 or d == 0xA9 or d == 0xAF else 0
+    return 3 if c == 0x81 and d == 0x9F else 0
+
+
+@kernel
+def segment_whitespace(text, ends, lower, lowercase, out, is_kept):  # type: ignore[no-untyped-def]
+    """Cut documents at white space, a sentence a line; the number of bytes written to `out`."""
+    o = 0
+    i = 0
+    for document in range(len(ends)):
+        end = ends[document]
+        document_start = o
+        sentence_start = o
+        word_start = o
+        while i < end:
+            b = text[i]
+            if b > 32 and b < 0x80:
+                if lowercase and b >= 65 and b <= 90:
+                    b += 32
+                out[o] = b
+                o += 1
+                i += 1
+                continue
+            size = space_size(text, i, end)
+            if size == 0:
+                code_point, size = decode(text, i, end)
+                o = encode(lower[code_point] if lowercase else code_point, out, o)
+                i += size
+                continue
+            i += size
+            if o > word_start:
+                out[o] = WORD_END
+                o += 1
+                word_start = o
+            if b == 10 and o > sentence_start:
+                out[o] = SENTENCE_END
+                o += 1
+                word_start = o
+                sentence_start = o
+        if o > word_start:
+            out[o] = WORD_END
+            o += 1
+        if o > sentence_start:
+            out[o] = SENTENCE_END
+            o += 1
+        is_kept[document] = o > document_start
+        if o > document_start:
+            out[o] = DOCUMENT_END
+            o += 1
+    return o
+
+
+@kernel
+def paragraph_ends(text, ends):  # type: ignore[no-untyped-def]
+    """Write to `ends` the place behind each blank line of `text`; how many there are."""
+    num_ends = 0
+    is_blank = False  # the line so far; the first may be the rest of another
+    for i in range(len(text)):
+        b = text[i]
+        if b == 10:
+            if is_blank:
+                ends[num_ends] = i + 1
+                num_ends += 1
+            is_blank = True
+        elif b != 32 and b != 9 and b != 13:
+            is_blank = False
+    return num_ends

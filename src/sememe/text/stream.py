@@ -1,0 +1,322 @@
+"""From a corpus to sentences of words, over every core: what the rest of the program calls.
+
+Files are read in one thread and cut in others (kernels release the GIL; Chinese is cut in processes
+of its own); a short queue between them bounds the memory, and the order of documents is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from sememe.errors import InputError
+from sememe.text import documents
+from sememe.text.readers.batches import BATCH_SIZE, Batch, from_rows
+from sememe.text.records import Records
+from sememe.text.settings import TextSettings
+from sememe.text.words import segment_batch
+
+# Raised when a rule of segmentation changes, so that nothing made by the old one is reused.
+RULES_VERSION = 1
+
+_FORBIDDEN = str.maketrans("", "", "\x1d\x1e\x1f")
+
+
+def segment(
+    corpus: Any,
+    settings: TextSettings,
+    *,
+    workers: int = 0,
+    on_bytes: Callable[[int], None] | None = None,
+) -> Iterator[Records]:
+    """Cut a corpus into sentences of words, in its own order and in bounded memory.
+
+    `corpus` is one or several paths, folders or globs, "-" for standard input, None for the
+    built-in corpus, an iterable of str (documents), or an iterable of lists of str (sentences
+    that are cut already: their words are taken as they are, each list one document). `on_bytes` hears how many
+    bytes of the input each step took.
+    """
+    if corpus is None:
+        from sememe.text import library
+
+        return _cut(library.read(), settings, num_workers(workers), on_bytes)
+    names = _as_names(corpus)
+    if names is None:
+        records = _from_iterable(corpus, settings, workers, on_bytes)
+        return _not_empty(records, "the iterable")
+    sources = documents.find_sources(names)
+    records = _from_files(sources, settings, workers, on_bytes)
+    return _not_empty(records, ", ".join(map(str, names)))
+
+
+def _as_names(corpus: Any) -> list[str | Path] | None:
+    """The names that `corpus` consists of, or None where it is an iterable of text.
+
+    A str or Path is a name, and so is every item of a list of Path. A list of str holds documents
+    when its first item is no existing path and reads like text: white space or 。！？ in it.
+    """
+    if isinstance(corpus, (str, Path)):
+        return [corpus]
+    if not isinstance(corpus, (list, tuple)) or not corpus:
+        return None
+    if not all(isinstance(item, (str, Path)) for item in corpus):
+        return None
+    first = corpus[0]
+    if isinstance(first, str) and (len(first) > 255 or any(map(_is_of_prose, first))):
+        try:
+            if not Path(first).exists() and not any(isinstance(item, Path) for item in corpus):
+                return None
+        except (OSError, ValueError):  # too long for a name, or a NUL in it
+            return None
+    return list(corpus)
+
+
+def _is_of_prose(char: str) -> bool:
+    return char.isspace() or char in "。！？，"
+
+
+def num_workers(workers: int) -> int:
+    """Threads to start: `workers`, or the cores this process may use."""
+    if workers:
+        return workers
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def total_bytes(corpus: Any) -> int | None:
+    """What `on_bytes` will add up to; None where that is not known beforehand."""
+    if corpus is None:
+        from sememe.text import library
+
+        return library.size()
+    names = _as_names(corpus)
+    if names is None:
+        return None
+    sources = documents.find_sources(names)
+    paths = [source.path for source in sources]
+    if any(not isinstance(path, Path) or not path.is_file() for path in paths):
+        return None
+    return sum(path.stat().st_size for path in paths if isinstance(path, Path))
+
+
+def _from_files(
+    sources: list[documents.FoundSource],
+    settings: TextSettings,
+    workers: int,
+    on_bytes: Callable[[int], None] | None,
+) -> Iterator[Records]:
+    batches = documents.read(sources, settings)
+    with closing(_read_ahead(batches)) as ahead:
+        yield from _cut(ahead, settings, num_workers(workers), on_bytes)
+
+
+def _read_ahead(batches: Iterator[Batch], size: int = 2) -> Iterator[Batch]:
+    """Read in a thread of its own, at most `size` batches before the one that is asked for."""
+    line: queue.Queue[Batch | BaseException | None] = queue.Queue(size)
+    is_closed = threading.Event()
+
+    def put(item: Batch | BaseException | None) -> bool:
+        while not is_closed.is_set():
+            try:
+                line.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            with closing(batches):  # type: ignore[type-var]
+                for batch in batches:
+                    if not put(batch):
+                        return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    thread = threading.Thread(target=work, name="sememe-reader", daemon=True)
+    thread.start()
+    try:
+        while (item := line.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        is_closed.set()
+
+
+def _cut(
+    batches: Iterable[Batch],
+    settings: TextSettings,
+    workers: int,
+    on_bytes: Callable[[int], None] | None,
+) -> Iterator[Records]:
+    """Cut batches in `workers` threads; give them back in order, few at a time."""
+    pending: deque[tuple[Future[Records], int]] = deque()
+    with _segmenter(settings, workers) as cut, ThreadPoolExecutor(workers) as pool:
+
+        def finish() -> Records:
+            future, num_bytes = pending.popleft()
+            records = future.result()
+            if on_bytes is not None:
+                on_bytes(num_bytes)
+            return records
+
+        try:
+            for batch in batches:
+                pending.append((pool.submit(cut, batch), batch.num_bytes))
+                while len(pending) > workers or (pending and pending[0][0].done()):
+                    yield finish()
+            while pending:
+                yield finish()
+        finally:
+            for future, _ in pending:
+                future.cancel()
+
+
+@contextmanager
+def _segmenter(settings: TextSettings, workers: int) -> Iterator[Callable[[Batch], Records]]:
+    if settings.mode != "chinese":
+        yield lambda batch: segment_batch(batch.text, batch.ends, batch.labels, settings)
+        return
+    from sememe.text.chinese import ChineseSegmenter
+
+    with ChineseSegmenter(settings, workers) as segmenter:
+        yield lambda batch: segmenter.segment(batch.text, batch.ends, batch.labels)
+
+
+def _from_iterable(
+    corpus: Iterable[Any],
+    settings: TextSettings,
+    workers: int,
+    on_bytes: Callable[[int], None] | None,
+) -> Iterator[Records]:
+    # Read in the caller's own thread: a database cursor, say, may not move to another.
+    items = iter(corpus)
+    first = next(items, None)
+    if first is None:
+        return
+    items = chain([first], items)
+    if isinstance(first, str):
+        batches = from_rows(_documents(items, settings), has_labels=False)
+        counted = (batch._replace(num_bytes=len(batch.text)) for batch in batches)
+        yield from _cut(counted, settings, num_workers(workers), on_bytes)
+        return
+    for data in _join_sentences(items):
+        yield Records(data, None)
+        if on_bytes is not None:
+            on_bytes(len(data))
+
+
+def _documents(items: Iterable[Any], settings: TextSettings) -> Iterator[tuple[bytes, None]]:
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            raise InputError(
+                f"Item {index} of the iterable is {_kind(item)}; all must be str as the first."
+            )
+        try:
+            yield item.encode("utf-8", settings.errors), None
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Document {index} of the iterable cannot be written as UTF-8 at character "
+                f"{error.start} ({error.reason}); errors='replace' reads on."
+            ) from None
+
+
+def _kind(item: Any) -> str:
+    return f"of type {type(item).__name__}"
+
+
+def _join_sentences(items: Iterable[Any]) -> Iterator[bytes]:
+    parts: list[str] = []
+    size = 0
+    for index, item in enumerate(items):
+        if isinstance(item, (str, bytes)) or not isinstance(item, Iterable):
+            raise InputError(
+                f"Item {index} of the iterable is {_kind(item)}; every item must be a list of str."
+            )
+        words = list(item)
+        try:
+            sentence = "\x1f".join(words)
+        except TypeError:
+            wrong = next(word for word in words if not isinstance(word, str))
+            raise InputError(
+                f"Sentence {index} of the iterable holds a word {_kind(wrong)}: {wrong!r}; "
+                "words must be str."
+            ) from None
+        # A separator inside a word, or an empty word, shows in the counts; both are rare.
+        if sentence.count("\x1f") != len(words) - 1 or "\x1e" in sentence or "\x1d" in sentence:
+            words = [word.translate(_FORBIDDEN) for word in words]
+            sentence = "\x1f".join(words)
+        if "" in words:
+            sentence = "\x1f".join(word for word in words if word)
+        if sentence:
+            parts.append(f"{sentence}\x1f\x1e\x1d")
+            size += len(sentence)
+        if size >= BATCH_SIZE // 2:
+            yield _encoded(parts)
+            parts, size = [], 0
+    if parts:
+        yield _encoded(parts)
+
+
+def _encoded(parts: list[str]) -> bytes:
+    return "".join(parts).encode("utf-8", "surrogatepass")
+
+
+def _not_empty(records: Iterator[Records], corpus: Any) -> Iterator[Records]:
+    """Pass on records that hold something; refuse a corpus in which none does."""
+    has_words = False
+    for record in records:
+        if record.data:
+            has_words = True
+            yield record
+    if not has_words:
+        raise InputError(f"There is no word in {corpus}: nothing to read.")
+
+
+def fingerprint(corpus: Any, settings: TextSettings) -> dict[str, Any] | None:
+    """What identifies the words that `segment` gives; None for pipes and iterables.
+
+    A file is known by its path, size and time of change.
+    """
+    import unicodedata
+
+    result: dict[str, Any] = {
+        "rules": RULES_VERSION,
+        "unicode": unicodedata.unidata_version,
+        "settings": settings.to_dict(),
+    }
+    if settings.mode == "chinese":
+        from importlib.metadata import version
+
+        result["rjieba"] = version("rjieba")
+        if settings.dictionary:
+            result["dictionary"] = _stamp(Path(settings.dictionary))
+    if corpus is None:
+        from sememe.text import library
+
+        return result | {"library": library.versions()}
+    names = _as_names(corpus)
+    if names is None:
+        return None
+    sources = documents.find_sources(names)
+    if any(source.path == documents.STDIN for source in sources):
+        return None
+    return result | {"files": [_stamp(Path(source.path)) for source in sources]}
+
+
+def _stamp(path: Path) -> dict[str, Any]:
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    return {"path": str(path.resolve()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}

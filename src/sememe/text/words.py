@@ -1,0 +1,108 @@
+"""Words of a document: the rule in plain Python, and the call of the kernels that do the work.
+
+A word is a run of letters, digits and their combining marks; apostrophes and underscores join what
+they stand between, a full stop or comma joins two digits (3.14, 1,000), a middle dot two letters.
+Punctuation and symbols are dropped; each Han character and kana is a word of its own. This is
+UAX #29 but for: hyphens, colons and full stops between letters separate; `’` is written `'`, so
+that "don’t" and "don't" are one word; soft hyphens and other invisible characters are left out.
+Already segmented text (language none) is split at white space as `str.split` does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sememe.text import characters as ch
+from sememe.text import sentences as st
+from sememe.text.records import Records, encode_documents
+from sememe.text.settings import TextSettings
+
+_STARTS = (ch.LETTER, ch.DIGIT, ch.IDEOGRAPH)
+
+
+def segment_batch(
+    text: bytes, ends: np.ndarray, labels: list[str] | None, settings: TextSettings
+) -> Records:
+    """Cut the documents of `text` (valid UTF-8) that end at `ends`; those without a word go."""
+    from sememe.text import kernels
+
+    data = np.frombuffer(text, np.uint8)
+    out = np.empty(2 * len(data) + 3 * len(ends) + 16, np.uint8)
+    is_kept = np.zeros(len(ends), np.bool_)
+    classes, lower = ch.tables()
+    if settings.mode == "whitespace":
+        size = kernels.segment_whitespace(data, ends, lower, settings.lowercase, out, is_kept)
+    else:
+        size = kernels.segment_unicode(
+            data, ends, classes, lower, *st.abbreviation_table(),
+            settings.lowercase, settings.sentences, out, is_kept,
+        )  # fmt: skip
+    if labels is not None and not is_kept.all():
+        labels = [label for label, kept in zip(labels, is_kept, strict=True) if kept]
+    return Records(out[:size].tobytes(), labels)
+
+
+def _is_joined(kind: int, last_kind: int, next_kind: int) -> bool:
+    if kind in (ch.APOSTROPHE, ch.UNDERSCORE):
+        return next_kind in (ch.LETTER, ch.DIGIT)
+    if kind in (ch.COMMA, ch.PERIOD):
+        return last_kind == next_kind == ch.DIGIT
+    return kind == ch.MID_LETTER and last_kind == next_kind == ch.LETTER
+
+
+def word_end(document: str, start: int) -> int:
+    """Where the word that starts at `start` ends, by the rule above."""
+    kinds = [ch.classify(char) & ch.CLASS_MASK for char in document[start:]] + [ch.OTHER]
+    last_kind = kinds[0]
+    for offset, kind in enumerate(kinds[1:], 1):
+        if kind in (ch.MARK, ch.FORMAT):
+            continue
+        if last_kind == ch.IDEOGRAPH:
+            return start + offset
+        if kind in (ch.LETTER, ch.DIGIT):
+            last_kind = kind
+        elif not (offset + 1 < len(kinds) and _is_joined(kind, last_kind, kinds[offset + 1])):
+            return start + offset
+    raise AssertionError("the class behind the last character ends every word")
+
+
+def write_word(source: str, lowercase: bool) -> str:
+    """A word as it leaves: without invisible characters, with the plain apostrophe, in its case."""
+    kept = [char for char in source if ch.classify(char) & ch.CLASS_MASK != ch.FORMAT]
+    word = "".join(kept).replace("’", "'")
+    return "".join(map(ch.lower_char, word)) if lowercase else word
+
+
+def unicode_sentences(document: str, settings: TextSettings) -> list[list[str]]:
+    """Cut one document, plainly and slowly: the reference of `kernels.segment_unicode`."""
+    result: list[list[str]] = [[]]
+    state, i, previous_word, before_word = st.CLEAR, 0, "", ""
+    while i < len(document):
+        char = document[i]
+        if ch.classify(char) & ch.CLASS_MASK in _STARTS:
+            if st.breaks_before(state, char):
+                result.append([])
+            end = word_end(document, i)
+            state, previous_word = st.CLEAR, document[i:end]
+            before_word = document[i - 1] if i else ""
+            result[-1].append(write_word(previous_word, settings.lowercase))
+            i = end
+            continue
+        if settings.sentences or ch.classify(char) & ch.CLASS_MASK == ch.NEWLINE:
+            state = st.state_after(state, char, previous_word, before_word)
+        previous_word = ""
+        i += 1
+    return [sentence for sentence in result if sentence]
+
+
+def whitespace_sentences(document: str, settings: TextSettings) -> list[list[str]]:
+    """Split one document at white space: the reference of `kernels.segment_whitespace`."""
+    if settings.lowercase:
+        document = "".join(map(ch.lower_char, document))
+    return [line.split() for line in document.split("\n") if line.split()]
+
+
+def reference_records(documents: list[str], settings: TextSettings) -> bytes:
+    """The record bytes that the kernels must give for `documents`."""
+    cut = whitespace_sentences if settings.mode == "whitespace" else unicode_sentences
+    return encode_documents(cut(document, settings) for document in documents)
