@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from sememe.errors import ArtifactError, OptionError
+from sememe.errors import ArtifactError
 from sememe.vectors.folder import load_folder
 from sememe.vectors.wordvectors import WordVectors
 
@@ -13,12 +13,16 @@ from sememe.vectors.wordvectors import WordVectors
 def load(
     path: str | Path, limit: int | None = None, *, errors: Literal["strict", "replace"] = "strict"
 ) -> WordVectors:
-    """Open a folder of ours or a vector file of any known format, the first `limit` words."""
+    """Open a folder of ours or a vector file of any known format, the first `limit` words.
+
+    `errors="replace"` reads what can be read of a damaged file, with warnings.
+    """
+    from sememe.vectors.formats.reading import check_reading_options, read_vectors
+
     path = Path(path)
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise OptionError(f"limit must be a whole number of at least 1, not {limit!r}.")
+    check_reading_options(limit, errors)
     if not path.exists():
         raise ArtifactError(f"{path} does not exist.")
     if path.is_dir():
         return load_folder(path, limit)
-    raise ArtifactError(f"{path} is not a folder of vectors.")
+    return read_vectors(path, limit=limit, errors=errors)

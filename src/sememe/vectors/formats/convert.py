@@ -1,0 +1,36 @@
+"""From any vectors to any format: a path in, a path out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from sememe.errors import OptionError
+from sememe.vectors.formats.rows import Errors
+from sememe.vectors.formats.writing import write_vectors
+from sememe.vectors.loading import load
+from sememe.vectors.wordvectors import WordVectors
+
+TargetFormat = Literal["word2vec", "word2vec-binary", "glove", "folder"]
+FORMATS: tuple[TargetFormat, ...] = ("word2vec", "word2vec-binary", "glove", "folder")
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    format: TargetFormat = "folder",
+    *,
+    limit: int | None = None,
+    errors: Errors = "strict",
+    space: str | None = None,
+    newline: bool = True,
+) -> WordVectors:
+    """Write the vectors of `source`, whatever it is, to `target`; gives the vectors."""
+    if format not in FORMATS:
+        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}.")
+    vectors = load(source, limit, errors=errors)
+    if format == "folder":
+        vectors.save(target)
+    else:
+        write_vectors(vectors, target, format, space=space, newline=newline)
+    return vectors
