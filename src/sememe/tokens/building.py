@@ -25,6 +25,10 @@ from sememe.tokens.merging import Merged, merge
 from sememe.tokens.store import FORMAT, file_checksum, manifest_checksum
 from sememe.tokens.vocabulary import Vocabulary
 
+STORE_FILES = {
+    "ids.bin", "sentence_ends.bin", "document_ends.bin", "label_ids.bin", "labels.json",
+    "vocabulary.safetensors", MANIFEST,
+}  # fmt: skip
 _MIN_MEMORY = 1 << 16
 
 
@@ -85,6 +89,7 @@ def build_store(
             f"bytes, not {min_count}, {workers} and {memory}."
         )
     workers = workers or available_cores()
+    _refuse_other_folders(path)
     remove_leftovers(path)
     scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
     with write_errors(scratch):
@@ -106,6 +111,15 @@ def build_store(
             write_manifest(folder, merged.vocabulary, files, facts)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _refuse_other_folders(path: Path) -> None:
+    """Stop before anything but a token store would be replaced."""
+    names = {child.name for child in path.iterdir()} if path.is_dir() else set()
+    if (path.exists() and not path.is_dir()) or names - STORE_FILES:
+        raise OptionError(
+            f"{path} holds something else than a token store: choose another place for it."
+        )
 
 
 def _check_words(merged: Merged, min_count: int) -> None:

@@ -209,7 +209,7 @@ def grow(slots, new_slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def group(slots, shift, bounds, order):  # type: ignore[no-untyped-def]
-    """Put word ids in `order` by part, the hash's bits from `shift` up; `bounds` gets the starts."""
+    """Put word ids in `order` by part, the hash's bits from `shift` up; `bounds` gets starts."""
     bounds[:] = 0
     for slot in range(len(slots) // 2):
         if slots[2 * slot + 1]:

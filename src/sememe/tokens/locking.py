@@ -40,7 +40,7 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _acquire(path: Path, say: Callable[[str], None]) -> int:
+def _acquire(path: Path, note: Callable[[str], None]) -> int:
     has_spoken = False
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -55,18 +55,18 @@ def _acquire(path: Path, say: Callable[[str], None]) -> int:
             raise
         os.close(descriptor)
         if not has_spoken:
-            say(f"Waiting for another process that is writing beside {path} …")
+            note(f"Waiting for another process that is writing beside {path} …")
             has_spoken = True
         time.sleep(_PAUSE_S)
 
 
 @contextmanager
-def locked(artifact: Path, say: Callable[[str], None]) -> Iterator[None]:
+def locked(artifact: Path, note: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock of the artifact at the path `artifact` while the block runs."""
     path = artifact.with_name(f".{artifact.name}.lock")
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _acquire(path, say)
+        descriptor = _acquire(path, note)
     try:
         yield
     finally:

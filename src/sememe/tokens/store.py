@@ -20,18 +20,16 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import ArtifactError
+from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import MANIFEST, read_json
 from sememe.storage.tensors import read_tensors
 from sememe.text.records import Records
+from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 
 FORMAT = 1
 DEFAULT_MEMORY = 512 << 20
 _BLOCK = 1 << 20
-
-
-def _silent(_: str) -> None:
-    """Say nothing."""
 
 
 def manifest_checksum(manifest: dict[str, Any]) -> str:
@@ -106,7 +104,7 @@ class TokenStore:
         workers: int = 0,
         memory: int = DEFAULT_MEMORY,
         fingerprint: dict[str, Any] | None = None,
-        say: Callable[[str], None] = _silent,
+        note: Callable[[str], None] = SILENT.note,
     ) -> TokenStore:
         """Write the store of `records` to `path`, replacing one that is there.
 
@@ -117,9 +115,34 @@ class TokenStore:
         from sememe.tokens.locking import locked
 
         path = Path(path).absolute()
-        with locked(path, say):
+        with locked(path, note):
             build_store(path, records, min_count, workers, memory, fingerprint)
             return cls.open(path)
+
+
+def open_or_build(
+    corpus: Any,
+    settings: TextSettings,
+    *,
+    min_count: int,
+    workers: int = 0,
+    path: str | Path | None = None,
+    memory: int = DEFAULT_MEMORY,
+    progress: Reporter = SILENT,
+) -> TokenStore:
+    """Open the token store of `corpus`, building it where there is none that can serve.
+
+    `corpus` is all that text.stream.segment takes, or a store. Without `path` the store of files
+    and of the built-in corpus is kept in the user's cache, that of anything else (standard input,
+    iterables) only as long as the store is in use. A store serves if its text and settings are the
+    same and its min_count is not higher; `progress` hears why another one is built again.
+    """
+    from sememe.tokens import caching
+
+    if isinstance(corpus, TokenStore):
+        return caching.check_min_count(corpus, min_count)
+    place = None if path is None else Path(path)
+    return caching.build_from_text(corpus, settings, place, min_count, workers, memory, progress)
 
 
 def _broken(path: Path, what: str) -> ArtifactError:
