@@ -40,7 +40,7 @@ def evaluate_analogies(
     content = read_rows(path, 4)
     lookup = Lookup(vectors.vocabulary, case, restrict_vocab)
     ids_Q4 = np.array([[lookup.find(word) for word in row] for row in content.rows], np.int64)
-    is_known: np.ndarray = (ids_Q4 >= 0).all(axis=1)
+    is_known: np.ndarray = ids_Q4.min(axis=1) >= 0
     answers = best_words(
         vectors.vectors[: lookup.size], ids_Q4[is_known, :3],
         method=method, variants=lookup.variants,

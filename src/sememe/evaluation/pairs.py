@@ -34,7 +34,7 @@ def evaluate_pairs(
     content = read_pairs(path)
     lookup = Lookup(vectors.vocabulary, case, restrict_vocab)
     ids = np.array([[lookup.find(a), lookup.find(b)] for a, b in content.pairs], np.int64)
-    is_known: np.ndarray = (ids >= 0).all(axis=1)
+    is_known: np.ndarray = ids.min(axis=1) >= 0
     cosines = np.zeros(len(ids))
     cosines[is_known] = _cosines(*(vectors.vectors[column] for column in ids[is_known].T))
     is_asked = np.ones(len(is_known), bool) if count_unknown else is_known
