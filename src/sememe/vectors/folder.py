@@ -11,6 +11,7 @@ from sememe.errors import ArtifactError, WriteError
 from sememe.storage.folder import MANIFEST, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors.index import ApproximateIndex
 from sememe.vectors.wordvectors import WordVectors
 
 KIND, FORMAT = "vectors", 1
@@ -35,6 +36,8 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
     with write_folder(folder) as scratch:
         write_tensors(scratch / TENSORS, tensors)
         write_json(scratch / MANIFEST, manifest)
+        if vectors._index is not None:
+            vectors._index.save(ApproximateIndex.path_in(scratch, vectors))
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -105,4 +108,6 @@ def load_folder(folder: Path, limit: int | None = None) -> WordVectors:
     _check_vocabulary(folder, vocabulary)
     if limit is not None:
         vectors, vocabulary = vectors[:limit], vocabulary.cut(limit)
-    return WordVectors(vocabulary, vectors)
+    loaded = WordVectors(vocabulary, vectors)
+    loaded._folder = folder
+    return loaded

@@ -68,7 +68,7 @@ def kth_bound(scores: np.ndarray, num: int) -> float:
     return float(np.partition(maxima, -num)[-num])
 
 
-def _best(ids: np.ndarray, scores: np.ndarray, num: int) -> Found:
+def best(ids: np.ndarray, scores: np.ndarray, num: int) -> Found:
     """The `num` largest scores, equal ones by id."""
     order = np.lexsort((ids, -scores))[:num]
     return ids[order], scores[order]
@@ -125,14 +125,14 @@ def _nearest_few(
         for query, scores in enumerate(scores_QV):
             ids = start + np.flatnonzero(scores >= kth_bound(scores, num) - margin)
             exact = cosines(vectors_VD, ids, units_QD[query : query + 1])[:, 0]
-            parts[query].append(_best(ids, exact, num))
+            parts[query].append(best(ids, exact, num))
     return [_join(part, num) for part in parts]
 
 
 def _join(parts: list[Found], num: int) -> Found:
     if len(parts) == 1:
         return parts[0]
-    return _best(np.concatenate([ids for ids, _ in parts]),
+    return best(np.concatenate([ids for ids, _ in parts]),
                  np.concatenate([scores for _, scores in parts]), num)  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def nearest_by_product(
         bound = kth_bound(_multiply(shifted_TV, is_positive_T, -slack), num)
         ids = start + np.flatnonzero(_multiply(shifted_TV, is_positive_T, slack) >= bound)
         exact_TN = (1 + cosines(vectors_VD, ids, units_TD).T) / 2
-        parts.append(_best(ids, _multiply(exact_TN, is_positive_T, 0.0), num))
+        parts.append(best(ids, _multiply(exact_TN, is_positive_T, 0.0), num))
     return _join(parts, num)
 
 

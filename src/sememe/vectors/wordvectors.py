@@ -11,6 +11,7 @@ import numpy as np
 from sememe.errors import OptionError
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import search
+from sememe.vectors.index import ApproximateIndex, nearest_approximately, open_or_build
 from sememe.vectors.queries import Query, Terms, as_terms, make_query
 
 Method = Literal["add", "mul"]
@@ -65,6 +66,9 @@ class WordVectors:
             )
         self.vectors = vectors
         self._inverse_norms: np.ndarray | None = None
+        self._index: ApproximateIndex | None = None
+        # The folder that these vectors are mapped from; their index is kept there.
+        self._folder: Path | None = None
 
     @property
     def dim(self) -> int:
@@ -127,16 +131,18 @@ class WordVectors:
         restrict_vocab: int | None = None,
         include_inputs: bool = False,
         normalize: bool = True,
+        approximate: bool = False,
     ) -> list[Neighbor]:
         """Find the words of largest cosine with a word, a vector, or a sum of several.
 
         `positive` terms are added and `negative` ones subtracted; a term is a word, a vector, or a
         pair of either with a weight. Words enter the sum at length 1, as gensim does it, or as
-        they are with `normalize=False`. `restrict_vocab` looks among that many first words only.
+        they are with `normalize=False`. `restrict_vocab` looks among that many first words only;
+        `approximate` asks the index instead of looking at every word.
         """
         added = as_terms(word) + as_terms(positive)
         query = make_query(self, added, negative, normalize=normalize)
-        return self._search([query], num, restrict_vocab, include_inputs)[0]
+        return self._search([query], num, restrict_vocab, include_inputs, approximate)[0]
 
     def neighbors_of_many(
         self,
@@ -145,24 +151,34 @@ class WordVectors:
         *,
         restrict_vocab: int | None = None,
         include_inputs: bool = False,
+        approximate: bool = False,
     ) -> list[list[Neighbor]]:
         """Find the neighbors of each word or vector; faster than one call for each."""
         if isinstance(words, str):
             raise OptionError("neighbors_of_many expects a list of words, not one string.")
         queries = [make_query(self, word, None, normalize=True) for word in words]
-        return self._search(queries, num, restrict_vocab, include_inputs)
+        return self._search(queries, num, restrict_vocab, include_inputs, approximate)
 
     def _search(
-        self, queries: list[Query], num: int, restrict_vocab: int | None, include_inputs: bool
+        self,
+        queries: list[Query],
+        num: int,
+        restrict_vocab: int | None,
+        include_inputs: bool,
+        approximate: bool = False,
     ) -> list[list[Neighbor]]:
         _check_num(num)
         if not queries:
             raise OptionError("Give at least one word or vector to search with.")
-        rows, inverse = self._rows(restrict_vocab)
         hidden = [[] if include_inputs else query.ids for query in queries]
         wanted = num + max(len(ids) for ids in hidden)
         units_QD = np.array([query.direction for query in queries])
-        found = search.nearest(rows, inverse, units_QD, wanted)
+        if approximate:
+            if restrict_vocab is not None:
+                raise OptionError("The index holds every word: restrict_vocab needs exact search.")
+            found = nearest_approximately(self.index(), self.vectors, units_QD, wanted)
+        else:
+            found = search.nearest(*self._rows(restrict_vocab), units_QD, wanted)
         return [self._named(*best, ids, num) for best, ids in zip(found, hidden, strict=True)]
 
     def analogy(
@@ -264,6 +280,12 @@ class WordVectors:
         for start in range(0, len(self), 8_192):
             unit_rows[start : start + 8_192] = search.unit_rows(self.vectors[start : start + 8_192])
         return WordVectors(self.vocabulary, unit_rows)
+
+    def index(self) -> ApproximateIndex:
+        """The approximate index: opened or built once, kept beside vectors that have a folder."""
+        if self._index is None:
+            self._index = open_or_build(self, self._folder)
+        return self._index
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that `load` maps back without reading it."""
