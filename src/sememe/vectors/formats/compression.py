@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
@@ -26,6 +27,43 @@ def compression_of(path: Path) -> str | None:
     return next((name for magic, name in MAGIC.items() if start.startswith(magic)), None)
 
 
+class _ZstdFile(io.RawIOBase):
+    """All frames of a .zst file; the library's own reader takes a cut-off one for the end."""
+
+    def __init__(self, path: Path) -> None:
+        import zstandard
+
+        self._file = path.open("rb")
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._frame = self._new_frame()
+        self._packed, self._plain = b"", memoryview(b"")
+        self._is_inside = False
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain:
+            self._packed = self._packed or self._file.read(1 << 17)
+            if not self._packed:
+                if self._is_inside:
+                    raise EOFError("the compressed data is cut off")
+                return 0
+            self._plain = memoryview(self._frame.decompress(self._packed))
+            self._is_inside = not self._frame.eof
+            self._packed = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = self._new_frame()
+        num_bytes = min(len(buffer), len(self._plain))
+        buffer[:num_bytes] = self._plain[:num_bytes]
+        self._plain = self._plain[num_bytes:]
+        return num_bytes
+
+
 def open_for_reading(path: Path) -> BinaryIO:
     """Open the file's content, unpacked."""
     match compression_of(path):
@@ -36,9 +74,7 @@ def open_for_reading(path: Path) -> BinaryIO:
         case "xz":
             return cast(BinaryIO, lzma.open(path, "rb"))
         case "zst":
-            import zstandard
-
-            return cast(BinaryIO, zstandard.open(path, "rb"))
+            return cast(BinaryIO, io.BufferedReader(_ZstdFile(path), 1 << 20))
     return path.open("rb")
 
 
