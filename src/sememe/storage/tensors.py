@@ -67,5 +67,5 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
         return {name: _map(path, entry, base, size) for name, entry in header.items()}
     except FileNotFoundError:
         raise ArtifactError(f"{path} is missing: {path.parent} is not a whole artifact.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ArtifactError(f"{path} is not a readable tensor file: {error}.") from error
