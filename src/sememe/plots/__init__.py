@@ -1,1 +1,7 @@
-""""""
+"""Pictures of vectors and of training: arrays in, PNG and SVG files out."""
+
+from sememe.plots.curves import history
+from sememe.plots.projection import pca
+from sememe.plots.strips import heatmap
+
+__all__ = ["heatmap", "history", "pca"]

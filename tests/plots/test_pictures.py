@@ -1,0 +1,191 @@
+"""Pictures: what is drawn, that it is the same every time, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sememe.errors import InputError, OptionError, UnknownWordError, WriteError
+from sememe.plots import fonts, heatmap, history, pca
+from sememe.plots.labels import place_labels
+from sememe.plots.projection import project
+from sememe.plots.strips import combine, parse_expression
+from sememe.progress import History
+from sememe.vectors import WordVectors
+
+WORDS = ["france", "paris", "italy", "rome", "spain", "madrid", "t-shirt", "cost$5$"]
+PAIRS = [("france", "paris"), ("italy", "rome"), ("spain", "madrid")]
+
+
+@pytest.fixture
+def vectors() -> WordVectors:
+    return WordVectors(WORDS, np.random.default_rng(0).normal(size=(8, 20)).astype("f4"))
+
+
+def texts(figure) -> list[str]:  # type: ignore[no-untyped-def]
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_pairs_are_joined_and_every_word_is_labelled(vectors: WordVectors, tmp_path: Path) -> None:
+    paths = [tmp_path / "map.png", tmp_path / "map.svg"]
+    figure = pca(vectors, [*PAIRS, "t-shirt", "cost$5$"], paths, title="Capitals")
+    axes = figure.axes[0]
+    assert sorted(texts(figure)) == sorted(WORDS)
+    assert len(axes.lines) == 3 and all(line.get_linestyle() != "-" for line in axes.lines)
+    assert len(axes.collections[0].get_offsets()) == 8
+    assert paths[0].read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in paths[1].read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["map.png", "map.svg"]
+
+
+def test_words_alone_have_no_lines(vectors: WordVectors, tmp_path: Path) -> None:
+    figure = pca(vectors, WORDS[:4], tmp_path / "map.svg", unit=False)
+    assert len(figure.axes[0].lines) == 0 and len(texts(figure)) == 4
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_the_same_picture_gives_the_same_bytes(
+    vectors: WordVectors, tmp_path: Path, ending: str
+) -> None:
+    for name in ("one", "two"):
+        pca(vectors, PAIRS, tmp_path / f"{name}-map.{ending}")
+        heatmap(vectors, ["rome", "paris - france + italy"], tmp_path / f"{name}-heat.{ending}")
+    for kind in ("map", "heat"):
+        first, second = (tmp_path / f"{name}-{kind}.{ending}" for name in ("one", "two"))
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_heat_map_has_a_strip_for_each_expression(vectors: WordVectors, tmp_path: Path) -> None:
+    rows = ["rome", "paris - france + italy", "t-shirt"]
+    figure = heatmap(vectors, rows, tmp_path / "heat.png")
+    axes = figure.axes[0]
+    mesh = axes.collections[0]
+    assert mesh.get_array().shape == (3, 20)
+    assert mesh.get_clim() == (-2, 2)
+    assert np.allclose(mesh.get_array()[1], vectors["paris"] - vectors["france"] + vectors["italy"])
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["rome", "paris − france + italy", "t-shirt"]
+    blue, white, red = mesh.cmap([0.0, 0.5, 1.0])
+    assert blue[2] > blue[0] and red[0] > red[2] and white[:3].min() > 0.98
+
+
+def test_expressions(vectors: WordVectors) -> None:
+    assert parse_expression("king - man + woman") == [(1, "king"), (-1, "man"), (1, "woman")]
+    assert parse_expression("- t-shirt") == [(-1, "t-shirt")]
+    assert np.array_equal(combine(vectors, "- rome"), -vectors["rome"])
+    for bad in ("", "king -", "king + - man", "king man", "+", "- - king"):
+        with pytest.raises(OptionError, match="no sum of words"):
+            parse_expression(bad)
+
+
+def test_a_history_is_drawn_over_words(tmp_path: Path) -> None:
+    records = History({"words": 100 * i, "epoch": i // 10, "loss": 1 / (i + 1)} for i in range(30))
+    figure = history(records, tmp_path / "loss.svg")
+    raw, smoothed, *edges = figure.axes[0].lines
+    assert raw.get_xdata().tolist() == [100 * i for i in range(30)]
+    assert len(smoothed.get_ydata()) == 30 and len(edges) == 2
+    assert figure.axes[0].get_xlabel() == "words"
+    plain = history([{"loss": 2.0}, {"loss": 1.0}], tmp_path / "plain.png")
+    assert plain.axes[0].lines[0].get_xdata().tolist() == [1, 2]
+    for nothing in ([], [{"words": 1}], [{"loss": None}]):
+        with pytest.raises(InputError, match="no figure “loss”"):
+            history(nothing, tmp_path / "none.png")
+
+
+def test_what_cannot_be_drawn_is_refused_before_work(vectors: WordVectors, tmp_path: Path) -> None:
+    for path in ("map.pdf", "map", []):
+        with pytest.raises(OptionError, match=r"\.png or \.svg"):
+            pca(vectors, PAIRS, path)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="three words"):
+        pca(vectors, ["rome", "paris"], tmp_path / "map.png")
+    with pytest.raises(UnknownWordError, match="pariss"):
+        pca(vectors, ["rome", "pariss", "italy"], tmp_path / "map.png")
+    with pytest.raises(OptionError, match="limit"):
+        heatmap(vectors, ["rome"], tmp_path / "heat.png", limit=0)
+    with pytest.raises(OptionError, match="needs a word"):
+        heatmap(vectors, [], tmp_path / "heat.png")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError):
+        heatmap(vectors, ["rome"], tmp_path / "file" / "heat.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_chinese_labels_take_a_font_or_say_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["北京", "中国", "东京", "日本"]
+    vectors = WordVectors(words, np.random.default_rng(1).normal(size=(4, 6)).astype("f4"))
+    base = {fonts.BASE_FAMILY: fonts._installed()[fonts.BASE_FAMILY]}
+    monkeypatch.setattr(fonts, "_installed", lambda: base)
+    fonts._warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="No installed font can draw Chinese"):
+        pca(vectors, [("中国", "北京"), ("日本", "东京")], tmp_path / "map.svg")
+    # Text stays text, so that the fonts of whoever looks at it can show it.
+    assert "北京" in (tmp_path / "map.svg").read_text(encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pca(vectors, words, tmp_path / "again.png")
+
+
+def test_a_font_with_the_characters_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    have = {"base": frozenset(map(ord, "abc")), "zh": frozenset(map(ord, "北京"))}
+    monkeypatch.setattr(fonts, "_characters", lambda path: have[path])
+    installed = {fonts.BASE_FAMILY: "base", "SimHei": "zh"}
+    monkeypatch.setattr(fonts, "_installed", lambda: installed)
+    assert fonts.families_for(["a b c"]) == ([fonts.BASE_FAMILY], True)
+    assert fonts.families_for(["abc", "北京"]) == ([fonts.BASE_FAMILY, "SimHei"], True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 12), st.integers(1, 9), st.integers(0, 999))
+def test_projection_keeps_as_much_variance_as_two_axes_can(rows: int, dim: int, seed: int) -> None:
+    data = np.random.default_rng(seed).normal(size=(rows, dim)) * np.arange(1, dim + 1)
+    points, shares = project(data)
+    values = np.linalg.eigvalsh(np.atleast_2d(np.cov(data.T)))[::-1][:2]
+    kept = points.var(axis=0, ddof=1)
+    assert np.allclose(kept[: len(values)], values, atol=1e-8)
+    assert 0 <= shares.sum() <= 1 + 1e-9 and points.shape == (rows, 2)
+
+
+def test_projection_of_equal_rows_is_a_point() -> None:
+    points, shares = project(np.ones((4, 3)))
+    assert not points.any() and shares.tolist() == [0, 0]
+
+
+def overlaps(centres: np.ndarray, sizes: np.ndarray) -> int:
+    gap = np.abs(centres[:, None] - centres) - (sizes[:, None] + sizes) / 2
+    return int(np.triu((gap < 0).all(axis=2), 1).sum())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_labels_part_and_stay_inside(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    points = random.uniform((60, 40), (840, 560), (30, 2))
+    points[:6] = points[0] + random.normal(size=(6, 2)) * 5
+    sizes = np.stack([random.uniform(25, 70, 30), np.full(30, 12.0)], axis=1)
+    centres = place_labels(points, sizes, (0, 0, 900, 600))
+    beside = points + [1, 0] * (sizes / 2 + 4)
+    assert overlaps(beside, sizes) > 0
+    assert overlaps(centres, sizes) <= 1
+    assert ((centres - sizes / 2 >= 0) & (centres + sizes / 2 <= (900, 600))).all()
+
+
+def test_matplotlib_loads_only_to_draw_and_pyplot_never() -> None:
+    program = (
+        "import sys, numpy, sememe.plots\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "from sememe.vectors import WordVectors\n"
+        "v = WordVectors(list('abc'), numpy.eye(3, dtype='f4'))\n"
+        "import tempfile, pathlib\n"
+        "sememe.plots.pca(v, list('abc'), pathlib.Path(tempfile.mkdtemp()) / 'a.png')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
