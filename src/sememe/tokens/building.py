@@ -89,7 +89,7 @@ def build_store(
             f"bytes, not {min_count}, {workers} and {memory}."
         )
     workers = workers or available_cores()
-    _refuse_other_folders(path)
+    refuse_other_folders(path)
     remove_leftovers(path)
     scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
     with write_errors(scratch):
@@ -97,7 +97,7 @@ def build_store(
     try:
         labels = Labels()
         found = tally(labels.watch(records), scratch, workers=workers, memory=memory, keep_ids=True)
-        merged = merge(found, min_count=min_count, workers=workers)
+        merged = merge(found, min_count=min_count, workers=workers, memory=memory)
         _check_words(merged, min_count)
         with write_folder(path) as folder:
             files = _write_arrays(folder, found, merged, labels, workers)
@@ -113,7 +113,7 @@ def build_store(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _refuse_other_folders(path: Path) -> None:
+def refuse_other_folders(path: Path) -> None:
     """Stop before anything but a token store would be replaced."""
     names = {child.name for child in path.iterdir()} if path.is_dir() else set()
     if (path.exists() and not path.is_dir()) or names - STORE_FILES:
@@ -176,11 +176,7 @@ def _write_arrays(
     folder: Path, found: Tally, merged: Merged, labels: Labels, workers: int
 ) -> dict[str, dict[str, Any]]:
     runs = _runs(found)
-    is_small = len(merged.vocabulary) < 65_535
-    files = {
-        "ids.bin": _write_ids(folder, found, merged, runs, np.uint16 if is_small else np.uint32,
-                              workers)
-    }  # fmt: skip
+    files = {"ids.bin": _write_ids(folder, found, merged, runs, workers)}
     for index, name in enumerate(("sentences", "documents"), start=1):
         paths = [worker.paths[index] for worker in found.workers]
         sizes = (_read_slice(paths[run.worker], getattr(run, name)) for run in runs)
@@ -224,11 +220,16 @@ def write_labels(folder: Path, names: list[str], numbers: np.ndarray) -> dict[st
     }
 
 
+def id_dtype(num_words: int) -> np.dtype:
+    """The type of ids for `num_words` words and the unknown one."""
+    return np.dtype("<u2" if num_words < 65_535 else "<u4")
+
+
 def _write_ids(
-    folder: Path, found: Tally, merged: Merged, runs: list[Run], dtype: type, workers: int
+    folder: Path, found: Tally, merged: Merged, runs: list[Run], workers: int
 ) -> dict[str, Any]:
     """Give every word its id, each generation in a thread of its own; places are known before."""
-    path, width = folder / "ids.bin", np.dtype(dtype).itemsize
+    path, dtype = folder / "ids.bin", id_dtype(len(merged.vocabulary))
     sizes = [run.ids.stop - run.ids.start for run in runs]
     starts = list(accumulate(sizes, initial=0))
     groups: dict[tuple[int, int], list[int]] = {}
@@ -243,15 +244,15 @@ def _write_ids(
                 ids = _read_slice(found.workers[group[0]].paths[0], runs[index].ids)
                 new_ids = np.empty(len(ids), dtype)
                 rolled[index] = int(kernels.translate(ids, mapping, new_ids))
-                _write_at(out.fileno(), new_ids, starts[index] * width)
+                _write_at(out.fileno(), new_ids, starts[index] * dtype.itemsize)
 
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(write, groups))
     content = Content()
     for size, part in zip(sizes, rolled, strict=True):
         content = content.then(part, size)
-    name = np.dtype(dtype).newbyteorder("<").str
-    return {"dtype": name, "size": starts[-1] * width, "hash": f"{content.rolled:016x}"}
+    size = starts[-1] * dtype.itemsize
+    return {"dtype": dtype.str, "size": size, "hash": f"{content.rolled:016x}"}
 
 
 def _write_at(descriptor: int, array: np.ndarray, offset: int) -> None:

@@ -155,4 +155,5 @@ def _is_alive(process_id: int) -> bool:
 
 def remove_with(store: TokenStore) -> None:
     """Remove the store's folder when the store is garbage or the program ends."""
+    store.is_temporary = True
     weakref.finalize(store, shutil.rmtree, str(store.path), ignore_errors=True)

@@ -25,6 +25,7 @@ from sememe.tokens.tables import Buffers, Table
 
 NUM_PARTS = 256
 _PART_SHIFT = 64 - 8  # a word's part is the top eight bits of its hash
+_SLAB = 1 << 16
 _MASK = (1 << 64) - 1
 
 
@@ -62,21 +63,18 @@ class Generation:
     def __init__(self, path: Path, table: Table) -> None:
         self.path = path
         self.bounds = np.zeros(NUM_PARTS + 1, np.int64)
-        self.byte_bounds = np.zeros(NUM_PARTS + 1, np.int64)
         order = np.empty(table.num_words, np.uint32)
         kernels.group(table.slots, _PART_SHIFT, self.bounds, order)
-        buffer = np.empty(0, np.uint8)
-        starts = np.concatenate(([0], table.ends[: table.num_words - 1]))
+        sizes = np.diff(table.ends[: table.num_words], prepend=0)
+        ends = np.concatenate(([0], np.cumsum(sizes[order])))
+        self.byte_bounds = ends[self.bounds]
         with write_errors(path):
             with path.open("wb") as file:
-                for part in range(NUM_PARTS):
-                    ids = order[self.bounds[part] : self.bounds[part + 1]]
-                    size = int((table.ends[ids] - starts[ids]).sum())
-                    if size > len(buffer):
-                        buffer = np.empty(2 * size, np.uint8)
-                    kernels.gather(table.arena, table.ends, ids, buffer)
-                    self.byte_bounds[part + 1] = self.byte_bounds[part] + size
-                    file.write(memoryview(buffer[:size]))
+                for start in range(0, len(order), _SLAB):
+                    ids = order[start : start + _SLAB]
+                    words = np.empty(ends[start + len(ids)] - ends[start], np.uint8)
+                    kernels.gather(table.arena, table.ends, ids, words)
+                    file.write(memoryview(words))
             for ending, array in ((".counts", table.counts[order]), (".ids", order)):
                 with path.with_suffix(ending).open("wb") as file:
                     file.write(memoryview(array))
@@ -90,17 +88,17 @@ class Generation:
         """The local number of every word, in the order of the parts."""
         return np.fromfile(self.path.with_suffix(".ids"), np.uint32)
 
-    def read_words(self, part: int) -> np.ndarray:
-        """The words of one part, each followed by WORD_END."""
-        return _read(self.path, self.byte_bounds, part, np.uint8)
+    def read_words(self, parts: slice) -> np.ndarray:
+        """The words of some parts, each followed by WORD_END."""
+        return _read(self.path, self.byte_bounds, parts, np.uint8)
 
-    def read_counts(self, part: int) -> np.ndarray:
-        """The counts of the words of one part."""
-        return _read(self.path.with_suffix(".counts"), self.bounds, part, np.int64)
+    def read_counts(self, parts: slice) -> np.ndarray:
+        """The counts of the words of some parts."""
+        return _read(self.path.with_suffix(".counts"), self.bounds, parts, np.int64)
 
 
-def _read(path: Path, bounds: np.ndarray, part: int, dtype: type) -> np.ndarray:
-    start, end = int(bounds[part]), int(bounds[part + 1])
+def _read(path: Path, bounds: np.ndarray, parts: slice, dtype: type) -> np.ndarray:
+    start, end = int(bounds[parts.start]), int(bounds[parts.stop])
     size = np.dtype(dtype).itemsize
     return np.fromfile(path, dtype, end - start, offset=start * size)
 

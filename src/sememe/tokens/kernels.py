@@ -80,14 +80,49 @@ def end_offset(found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_same(data, start, size, arena, arena_start):  # type: ignore[no-untyped-def]
-    """Whether two words, with their ends, are equal; the arena's word may be shorter or longer."""
-    for offset in range(size):
-        index = np.uint64(offset)
-        if data[start + index] != arena[arena_start + index]:
+def hash_word(data, position, size, key):  # type: ignore[no-untyped-def]
+    """The hash of the word at `position`, whose first bytes are `key`; where it stops; is_long."""
+    found, stop = find_end(key), position
+    if found:
+        return mix(key & (found | (found - U1))), stop + end_offset(found) + U1, U0
+    word_hash = GOLDEN
+    while not found:
+        word_hash = mix(word_hash ^ key) + GOLDEN
+        stop += U8
+        key = load(data, stop, size)
+        found = find_end(key)
+    word_hash = mix(word_hash ^ (key & (found | (found - U1))))
+    return word_hash, stop + end_offset(found) + U1, U1
+
+
+@kernel
+def is_same(data, position, word_size, arena, ends, word_id):  # type: ignore[no-untyped-def]
+    """Whether the word at `position`, its end included in `word_size`, is that of the arena."""
+    start = U0
+    if word_id:
+        start = np.uint64(ends[word_id - U1])
+    if np.uint64(ends[word_id]) - start != word_size:
+        return False
+    for offset in range(np.int64(word_size) - 1):
+        if data[position + np.uint64(offset)] != arena[start + np.uint64(offset)]:
             return False
-        # Both hold WORD_END only as their last byte, so neither is read past its end.
     return True
+
+
+@kernel
+def find_word(data, position, word_size, word_hash, is_long, slots, ends, arena):  # type: ignore[no-untyped-def]
+    """The slot of a word, or the free one where it belongs."""
+    mask = np.uint64(len(slots) // 2 - 1)
+    slot = word_hash & mask
+    while True:
+        entry = slots[U2 * slot + U1]
+        if entry == U0:
+            return slot
+        if slots[U2 * slot] == word_hash and (entry & U1) == is_long:
+            word_id = (entry >> U1) - U1
+            if is_long == U0 or is_same(data, position, word_size, arena, ends, word_id):
+                return slot
+        slot = (slot + U1) & mask
 
 
 @kernel
@@ -99,7 +134,6 @@ def scan(data, start, weights, ids, sentences, documents, slots, counts, ends, a
     out. `weights` holds the count of each word of `data`, or is empty where each counts once.
     """
     size, position = np.uint64(len(data)), np.uint64(start)
-    slot_mask = np.uint64(len(slots) // 2 - 1)
     num_words, arena_end = state[NUM_WORDS], state[ARENA_END]
     num_ids, num_sentences, num_documents = 0, 0, 0
     sentence_size, document_size = state[SENTENCE_SIZE], state[DOCUMENT_SIZE]
@@ -109,86 +143,52 @@ def scan(data, start, weights, ids, sentences, documents, slots, counts, ends, a
         key = load(data, position, size)
         first = key & BYTE
         if first - DOCUMENT_END <= U2:  # a separator; smaller bytes wrap round to huge numbers
-            if first != WORD_END:
-                if num_sentences == len(sentences) or num_documents == len(documents):
-                    break
-                content_hash, content_size = content_hash * GOLDEN + first, content_size + 1
-                if sentence_size:
-                    sentences[np.uint64(num_sentences)] = sentence_size
-                    num_sentences, document_size, sentence_size = (
-                        num_sentences + 1,
-                        document_size + 1,
-                        0,
-                    )
-                if first == DOCUMENT_END:
-                    documents[np.uint64(num_documents)] = document_size
-                    num_documents, document_size = num_documents + 1, 0
+            if num_sentences == len(sentences) or num_documents == len(documents):
+                break
             position += U1
+            if first == WORD_END:  # an empty word
+                continue
+            content_hash, content_size = content_hash * GOLDEN + first, content_size + 1
+            if sentence_size:
+                sentences[num_sentences] = sentence_size
+                num_sentences, document_size, sentence_size = (
+                    num_sentences + 1,
+                    document_size + 1,
+                    0,
+                )
+            if first == DOCUMENT_END:
+                documents[num_documents] = document_size
+                num_documents, document_size = num_documents + 1, 0
             continue
         if num_ids == len(ids):
             break
-        found, stop, is_long = find_end(key), position, U0
-        if found:
-            word_hash = mix(key & (found | (found - U1)))
-        else:
-            word_hash, is_long = GOLDEN, U1
-            while not found:
-                word_hash = mix(word_hash ^ key) + GOLDEN
-                stop += U8
-                key = load(data, stop, size)
-                found = find_end(key)
-            word_hash = mix(word_hash ^ (key & (found | (found - U1))))
-        stop += end_offset(found) + U1
-        word_size = np.int64(stop - position)
-        slot = word_hash & slot_mask
-        word_id = np.uint64(0)
-        while True:
-            entry = slots[U2 * slot + U1]
-            if entry == U0:
-                if num_words == len(ends) or arena_end + word_size > len(arena):
-                    slot = slot_mask + U1
-                    break
-                word_id = np.uint64(num_words)
-                slots[U2 * slot] = word_hash
-                slots[U2 * slot + U1] = ((word_id + U1) << U1) | is_long
-                for offset in range(word_size - 1):
-                    arena[np.uint64(arena_end + offset)] = data[position + np.uint64(offset)]
-                arena_end += word_size
-                arena[np.uint64(arena_end - 1)] = 0x1F
-                counts[word_id] = 0
-                ends[word_id] = arena_end
-                num_words += 1
+        word_hash, stop, is_long = hash_word(data, position, size, key)
+        word_size = stop - position
+        slot = find_word(data, position, word_size, word_hash, is_long, slots, ends, arena)
+        entry = slots[U2 * slot + U1]
+        if entry == U0:
+            if num_words == len(ends) or arena_end + np.int64(word_size) > len(arena):
                 break
-            if slots[U2 * slot] == word_hash and (entry & U1) == is_long:
-                word_id = (entry >> U1) - U1
-                if is_long == U0:
-                    break
-                arena_start = np.uint64(0)
-                if word_id:
-                    arena_start = np.uint64(ends[word_id - U1])
-                if np.int64(ends[word_id]) - np.int64(arena_start) == word_size and is_same(
-                    data, position, word_size - 1, arena, arena_start
-                ):
-                    break
-            slot = (slot + U1) & slot_mask
-        if slot > slot_mask:
-            break
-        counts[word_id] += weights[np.uint64(num_scanned)] if has_weights else 1
-        ids[np.uint64(num_ids)] = word_id
-        num_ids += 1
-        num_scanned += 1
-        sentence_size += 1
+            entry = (np.uint64(num_words + 1) << U1) | is_long
+            slots[U2 * slot] = word_hash
+            slots[U2 * slot + U1] = entry
+            for offset in range(np.int64(word_size) - 1):
+                arena[arena_end + offset] = data[position + np.uint64(offset)]
+            arena_end += np.int64(word_size)
+            arena[arena_end - 1] = 0x1F
+            counts[num_words], ends[num_words] = 0, arena_end
+            num_words += 1
+        word_id = (entry >> U1) - U1
+        counts[word_id] += weights[num_scanned] if has_weights else 1
+        ids[num_ids] = word_id
+        num_ids, num_scanned, sentence_size = num_ids + 1, num_scanned + 1, sentence_size + 1
         content_hash, content_size = content_hash * GOLDEN + word_hash, content_size + 1
         position = stop
     state[NUM_WORDS], state[ARENA_END] = num_words, arena_end
-    state[NUM_IDS], state[NUM_SENTENCES], state[NUM_DOCUMENTS] = (
-        num_ids,
-        num_sentences,
-        num_documents,
-    )
+    state[NUM_IDS], state[NUM_SENTENCES] = num_ids, num_sentences
+    state[NUM_DOCUMENTS], state[NUM_SCANNED] = num_documents, num_scanned
     state[SENTENCE_SIZE], state[DOCUMENT_SIZE] = sentence_size, document_size
     state[CONTENT_HASH], state[CONTENT_SIZE] = np.int64(content_hash), content_size
-    state[NUM_SCANNED] = num_scanned
     return min(np.int64(position), len(data))
 
 

@@ -20,7 +20,8 @@ from sememe.tokens.tables import Buffers, Table, read_only
 from sememe.tokens.vocabulary import Vocabulary
 
 _DROPPED = np.uint32(0xFFFFFFFF)
-_PART_MEMORY = 1 << 20
+# What one word takes while parts are added up: slots at their emptiest, counts, ends, numbers.
+_WORD_MEMORY = 112
 
 
 class Merged(NamedTuple):
@@ -42,10 +43,10 @@ class _Kept(NamedTuple):
     highest_count: int
 
 
-def merge(found: Tally, *, min_count: int, workers: int) -> Merged:
+def merge(found: Tally, *, min_count: int, workers: int, memory: int) -> Merged:
     """Add up what the workers counted and keep words with at least `min_count` occurrences."""
     if found.has_spilled:
-        return _merge_on_disk(found, min_count, workers)
+        return _merge_on_disk(found, min_count, workers, memory)
     return _merge_in_memory(found, min_count)
 
 
@@ -83,20 +84,20 @@ def _merge_in_memory(found: Tally, min_count: int) -> Merged:
         else:
             numbers.append(_add(total, table.words, table.counts[: table.num_words], buffers))
     kept, places = _kept_of(total, min_count)
-    vocabulary, ranks = _rank(kept.words, kept.counts)
-    ids = _ids_of(places, ranks)
+    vocabulary, ranks = rank_words(kept.words, kept.counts)
+    ids = ids_of(places, ranks)
     local = [ids[own] for own in numbers]
     return Merged(
         vocabulary, kept.num_distinct, kept.highest_count, lambda worker, _: local[worker]
     )
 
 
-def _ids_of(places: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def ids_of(places: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """The final id of every place in the list of kept words; dropped ones become len(ranks)."""
     return np.append(ranks, np.uint32(len(ranks)))[np.minimum(places, len(ranks))]
 
 
-def _rank(words: np.ndarray, counts: np.ndarray) -> tuple[Vocabulary, np.ndarray]:
+def rank_words(words: np.ndarray, counts: np.ndarray) -> tuple[Vocabulary, np.ndarray]:
     """Order words by falling count, ties by bytes; give the id of each as well."""
     ends = np.flatnonzero(words == 0x1F)
     ends -= np.arange(len(ends))  # now where each word ends once the separators are gone
@@ -112,54 +113,70 @@ def _rank(words: np.ndarray, counts: np.ndarray) -> tuple[Vocabulary, np.ndarray
     return vocabulary, ranks
 
 
-def _merge_on_disk(found: Tally, min_count: int, workers: int) -> Merged:
+def _merge_on_disk(found: Tally, min_count: int, workers: int, memory: int) -> Merged:
     for worker in found.workers:
         worker.finish_spilling()
     generations = [part for worker in found.workers for part in worker.generations]
     for generation in generations:
         with write_errors(generation.path):
             generation.mapping_path.touch()
+    ranges = _ranges(generations, memory // workers)
     with ThreadPoolExecutor(workers) as pool:
-        parts = list(
-            pool.map(lambda part: _merge_part(generations, part, min_count), range(NUM_PARTS))
-        )
-    part_starts = np.cumsum([0] + [len(part.counts) for part in parts])
-    words = np.concatenate([part.words for part in parts])
-    counts = np.concatenate([part.counts for part in parts])
-    num_distinct = sum(part.num_distinct for part in parts)
-    highest = max(part.highest_count for part in parts)
-    del parts
-    vocabulary, ranks = _rank(words, counts)
+        kept = list(pool.map(lambda own: _merge_parts(generations, own, min_count), ranges))
+    starts = np.cumsum([0] + [len(own.counts) for own in kept])
+    num_distinct = sum(own.num_distinct for own in kept)
+    highest = max(own.highest_count for own in kept)
+    words = np.concatenate([own.words for own in kept])
+    counts = np.concatenate([own.counts for own in kept])
+    del kept
+    vocabulary, ranks = rank_words(words, counts)
 
     def mapping(worker: int, generation: int) -> np.ndarray:
-        return _mapping_of(found.workers[worker].generations[generation], part_starts, ranks)
+        return _mapping_of(found.workers[worker].generations[generation], ranges, starts, ranks)
 
     return Merged(vocabulary, num_distinct, highest, mapping)
 
 
-def _merge_part(generations: list[Generation], part: int, min_count: int) -> _Kept:
-    """Add up one part of every generation; write down where each word went."""
-    table, buffers = Table(_PART_MEMORY), Buffers.new(1 << 14)
+def _ranges(generations: list[Generation], memory: int) -> list[slice]:
+    """Neighbouring parts that can be added up together within `memory`."""
+    needs = sum(
+        _WORD_MEMORY * np.diff(generation.bounds) + 2 * np.diff(generation.byte_bounds)
+        for generation in generations
+    )
+    ranges, start, total = [], 0, 0
+    for part, need in enumerate(np.asarray(needs).tolist()):
+        if total + need > memory and part > start:
+            ranges.append(slice(start, part))
+            start, total = part, 0
+        total += need
+    return [*ranges, slice(start, NUM_PARTS)]
+
+
+def _merge_parts(generations: list[Generation], parts: slice, min_count: int) -> _Kept:
+    """Add up the same parts of every generation; write down where each word went."""
+    table, buffers = Table(0), Buffers.new(1 << 14)
     numbers = []
     for generation in generations:
-        words, counts = generation.read_words(part), generation.read_counts(part)
+        words, counts = generation.read_words(parts), generation.read_counts(parts)
         numbers.append(_add(table, words, counts, buffers))
     kept, places = _kept_of(table, min_count)
     for generation, own in zip(generations, numbers, strict=True):
         with write_errors(generation.path), generation.mapping_path.open("r+b") as file:
-            file.seek(4 * int(generation.bounds[part]))
+            file.seek(4 * int(generation.bounds[parts.start]))
             file.write(memoryview(places[own]))
     return kept
 
 
-def _mapping_of(generation: Generation, part_starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def _mapping_of(
+    generation: Generation, ranges: list[slice], starts: np.ndarray, ranks: np.ndarray
+) -> np.ndarray:
     """The final id of every local number of one generation on disk."""
     places = np.fromfile(generation.mapping_path, np.uint32)
-    for part in range(NUM_PARTS):
-        own = places[generation.bounds[part] : generation.bounds[part + 1]]
-        own[own != _DROPPED] += np.uint32(part_starts[part])
+    for parts, start in zip(ranges, starts, strict=False):
+        own = places[generation.bounds[parts.start] : generation.bounds[parts.stop]]
+        own[own != _DROPPED] += np.uint32(start)
     ids = np.empty(len(places), np.uint32)
-    ids[generation.read_ids()] = _ids_of(places, ranks)
+    ids[generation.read_ids()] = ids_of(places, ranks)
     return ids
 
 
@@ -175,4 +192,4 @@ def count_words(
     workers = workers or available_cores()
     with TemporaryDirectory(dir=scratch) as folder:
         found = tally(records, Path(folder), workers=workers, memory=memory, keep_ids=False)
-        return merge(found, min_count=min_count, workers=workers).vocabulary
+        return merge(found, min_count=min_count, workers=workers, memory=memory).vocabulary

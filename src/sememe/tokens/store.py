@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ class TokenStore:
 
     def __init__(self, path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.path, self.manifest = path, manifest
+        self.is_temporary = False
         self.vocabulary = Vocabulary.from_tensors(read_tensors(path / "vocabulary.safetensors"))
         self.ids = arrays["ids.bin"]
         self.sentence_ends = arrays["sentence_ends.bin"]
@@ -73,6 +74,24 @@ class TokenStore:
     def fingerprint(self) -> dict[str, Any] | None:
         """What identifies the text and the settings it was cut with, where that is known."""
         return self.manifest["fingerprint"]
+
+    def blocks(self, size: int = _BLOCK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give the ids in blocks of `size` as uint32, with the ends of sentences in each.
+
+        They are read, not mapped: pages of a map would count as memory of this process.
+        """
+        dtype, num_read = self.ids.dtype, 0
+        for start in range(0, self.num_tokens, size):
+            num = min(size, self.num_tokens - start)
+            ids = np.fromfile(self.path / "ids.bin", dtype, num, offset=start * dtype.itemsize)
+            last = num_read + int(
+                np.searchsorted(self.sentence_ends[num_read:], start + num, "right")
+            )
+            ends = np.fromfile(
+                self.path / "sentence_ends.bin", np.int64, last - num_read, offset=8 * num_read
+            )
+            num_read = last
+            yield ids.astype(np.uint32, copy=False), ends - start
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from sememe.errors import ArtifactError, UnknownWordError
+from sememe.tokens.sorting import sort_words
 
 # From this many look-ups on, a dict of all words has paid for itself.
 _LOOKUPS_BEFORE_DICT = 2_000
@@ -65,8 +66,7 @@ class Vocabulary(Sequence[str]):
     def order(self) -> np.ndarray:
         """Word ids sorted by the words' UTF-8 bytes."""
         if self._order is None:
-            encoded = [word.encode("utf-8", "surrogatepass") for word in self]
-            self._order = np.array(sorted(range(len(self)), key=encoded.__getitem__), np.uint32)
+            self._order = sort_words(self._bytes, self._ends)
         return self._order
 
     def find(self, word: object) -> int:
@@ -122,7 +122,16 @@ class Vocabulary(Sequence[str]):
         if size >= len(self):
             return self
         end = int(self._ends[size - 1]) if size else 0
-        return Vocabulary(self._bytes[:end], self._ends[:size], self.counts[:size])
+        order = None if self._order is None else self._order[self._order < size]
+        return Vocabulary(self._bytes[:end], self._ends[:size], self.counts[:size], order)
+
+    def to_records(self) -> np.ndarray:
+        """The bytes of all words, each followed by the WORD_END of text.records."""
+        records = np.full(len(self._bytes) + len(self), 0x1F, np.uint8)
+        is_word = np.ones(len(records), bool)
+        is_word[self._ends + np.arange(len(self))] = False
+        records[is_word] = self._bytes
+        return records
 
     def to_tensors(self) -> dict[str, np.ndarray]:
         """The arrays that `from_tensors` maps back."""
