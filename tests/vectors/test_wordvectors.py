@@ -29,6 +29,7 @@ def test_look_up(vectors: WordVectors) -> None:
     assert list(vectors) == WORDS
     assert (len(vectors), vectors.dim) == (6, 3)
     assert vectors.vocabulary.counts.tolist() == [6, 5, 4, 3, 2, 1]
+    assert vectors.count("queen") == 5
     assert repr(vectors) == "WordVectors(6 words × 3 numbers: king, queen, man, …)"
 
 

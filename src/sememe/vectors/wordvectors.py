@@ -75,11 +75,6 @@ class WordVectors:
         """Numbers in a vector."""
         return int(self.vectors.shape[1])
 
-    @property
-    def words(self) -> Vocabulary:
-        """The words by id, the same object as `vocabulary`."""
-        return self.vocabulary
-
     def __len__(self) -> int:
         return len(self.vocabulary)
 
@@ -96,6 +91,10 @@ class WordVectors:
         return np.array(self.vectors[[self.vocabulary.id(word) for word in words]]).reshape(
             -1, self.dim
         )
+
+    def count(self, word: str) -> int:
+        """How often `word` was seen in training; 0 where the file did not say."""
+        return int(self.vocabulary.counts[self.vocabulary.id(word)])
 
     def __repr__(self) -> str:
         first = ", ".join(self.vocabulary[:3]) + (", …" if len(self) > 3 else "")
