@@ -276,6 +276,68 @@ def segment_whitespace(text, ends, lower, lowercase, out, is_kept):  # type: ign
 
 
 @kernel
+def select_tokens(  # type: ignore[no-untyped-def]
+    tokens, classes, lower, lowercase, sentences, out, is_kept
+):
+    """Keep the words among the tokens of chinese.py; the number of bytes written to `out`.
+
+    A token without a letter, digit or ideograph is no word, but may end a sentence or document.
+    Letters that rjieba does not know (é, я) come one by one: neighbours are joined again.
+    """
+    o = 0
+    i = 0
+    document = 0
+    document_start = 0
+    sentence_start = 0
+    last_kind = 0  # of the word that was just written, if nothing stands behind it
+    last_is_ascii = True
+    while i < len(tokens):
+        end = i
+        has_word = False
+        is_end = False
+        while end < len(tokens) and tokens[end] != WORD_END:
+            code_point, size = decode(tokens, end, len(tokens))
+            kind = classes[code_point] & CLASS_MASK
+            has_word |= kind == LETTER or kind == DIGIT or kind == IDEOGRAPH
+            is_end |= kind == NEWLINE
+            is_end |= sentences and (kind == FULL_STOP or kind == TERMINATOR)
+            end += size
+        is_document_end = end - i == 1 and tokens[i] == DOCUMENT_END
+        if has_word:
+            code_point, size = decode(tokens, i, end)
+            kind = classes[code_point] & CLASS_MASK
+            is_foreign = not (last_is_ascii and code_point < 0x80)
+            is_alphabetic = kind == LETTER or kind == DIGIT
+            if is_foreign and is_alphabetic and (last_kind == LETTER or last_kind == DIGIT):
+                o -= 1
+            while i < end:
+                code_point, size = decode(tokens, i, end)
+                kind = classes[code_point] & CLASS_MASK
+                o = encode(lower[code_point] if lowercase else code_point, out, o)
+                i += size
+                last_is_ascii = code_point < 0x80
+                last_kind = kind
+            out[o] = WORD_END
+            o += 1
+        else:
+            last_kind = 0
+        if (is_end or is_document_end) and o > sentence_start:
+            out[o] = SENTENCE_END
+            o += 1
+            sentence_start = o
+        if is_document_end:
+            is_kept[document] = o > document_start
+            if o > document_start:
+                out[o] = DOCUMENT_END
+                o += 1
+            document += 1
+            document_start = o
+            sentence_start = o
+        i = end + 1
+    return o
+
+
+@kernel
 def paragraph_ends(text, ends):  # type: ignore[no-untyped-def]
     """Write to `ends` the place behind each blank line of `text`; how many there are."""
     num_ends = 0

@@ -40,9 +40,9 @@ def segment(
     """Cut a corpus into sentences of words, in its own order and in bounded memory.
 
     `corpus` is one or several paths, folders or globs, "-" for standard input, None for the
-    built-in corpus, an iterable of str (documents), or an iterable of lists of str (sentences
-    that are cut already: their words are taken as they are, each list one document). `on_bytes` hears how many
-    bytes of the input each step took.
+    built-in corpus, an iterable of str (documents), or an iterable of lists of str (sentences that
+    are cut already: their words are taken as they are, each list one document). `on_bytes` hears
+    how many bytes of the input each step took.
     """
     if corpus is None:
         from sememe.text import library

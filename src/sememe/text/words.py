@@ -37,9 +37,28 @@ def segment_batch(
             data, ends, classes, lower, *st.abbreviation_table(),
             settings.lowercase, settings.sentences, out, is_kept,
         )  # fmt: skip
+    return _records(out[:size], labels, is_kept)
+
+
+def select_tokens(
+    tokens: bytes, num_documents: int, labels: list[str] | None, settings: TextSettings
+) -> Records:
+    """Keep the words among the tokens of `chinese.Cutter.cut`; documents stand between 0x1D."""
+    from sememe.text import kernels
+
+    data = np.frombuffer(tokens + b"\x1f\x1d", np.uint8)
+    out = np.empty(2 * len(data) + 3 * num_documents + 16, np.uint8)
+    is_kept = np.zeros(num_documents, np.bool_)
+    size = kernels.select_tokens(
+        data, *ch.tables(), settings.lowercase, settings.sentences, out, is_kept
+    )
+    return _records(out[:size], labels, is_kept)
+
+
+def _records(data: np.ndarray, labels: list[str] | None, is_kept: np.ndarray) -> Records:
     if labels is not None and not is_kept.all():
         labels = [label for label, kept in zip(labels, is_kept, strict=True) if kept]
-    return Records(out[:size].tobytes(), labels)
+    return Records(data.tobytes(), labels)
 
 
 def _is_joined(kind: int, last_kind: int, next_kind: int) -> bool:
