@@ -149,3 +149,18 @@ def test_opening_needs_no_compiler(vectors: WordVectors, tmp_path: Path) -> None
         "sys.exit(any(name in sys.modules for name in ('numba', 'scipy', 'pyarrow', 'usearch')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_leaves_the_old_vectors(
+    vectors: WordVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors.save(tmp_path / "v")
+    monkeypatch.setattr(
+        "sememe.vectors.folder.write_tensors",
+        lambda path, tensors: write_tensors(Path("/dev/full"), tensors),
+    )
+    with pytest.raises(WriteError, match="the disk is full"):
+        vectors.subset(["the"]).save(tmp_path / "v")
+    assert [path.name for path in tmp_path.iterdir()] == ["v"]
+    assert list(load(tmp_path / "v")) == WORDS

@@ -35,7 +35,8 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for tensor in tensors.values():
-            np.ascontiguousarray(tensor).tofile(file)
+            # `tofile` would forget the reason of a failure, such as a full disk.
+            file.write(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:

@@ -151,15 +151,17 @@ def nearest_by_product(
     num: int,
 ) -> Found:
     """The `num` rows of largest 3CosMul (Levy & Goldberg 2014, 6) for the unit terms T."""
-    # Half of a cosine's error, and the rounding of the products in float64 far below it.
     slack = _error_bound(vectors_VD.shape[1])
+    # What the products and the quotient add to that by their own rounding in float32.
+    rounding = 1 - (len(units_TD) + 4) * 2.0**-22
     parts: list[Found] = []
     block_size = _NUM_SCORES // (4 * len(units_TD))
     for start in range(0, len(vectors_VD), block_size):
         rows = slice(start, start + block_size)
-        shifted_TV = _scan(vectors_VD[rows], inverse_V[rows], units_TD).astype(np.float64)
-        shifted_TV = (shifted_TV + 1) / 2
-        bound = kth_bound(_multiply(shifted_TV, is_positive_T, -slack), num)
+        shifted_TV = _scan(vectors_VD[rows], inverse_V[rows], units_TD)
+        shifted_TV += 1
+        shifted_TV /= 2
+        bound = kth_bound(_multiply(shifted_TV, is_positive_T, -slack), num) * rounding
         ids = start + np.flatnonzero(_multiply(shifted_TV, is_positive_T, slack) >= bound)
         exact_TN = (1 + cosines(vectors_VD, ids, units_TD).T) / 2
         parts.append(best(ids, _multiply(exact_TN, is_positive_T, 0.0), num))
