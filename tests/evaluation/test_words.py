@@ -131,6 +131,20 @@ def test_groups(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_questions_that_are_all_unknown_have_no_score(tmp_path: Path) -> None:
+    for ask, text in (
+        (evaluate_analogies, "a b c d\n"),
+        (evaluate_odd, "a b | c\n"),
+        (evaluate_groups, "x: a b\ny: c d\n"),
+        (evaluate_antonyms, "a b\n"),
+    ):
+        score = ask(lattice(), write(tmp_path / "q.txt", text))  # type: ignore[operator]
+        assert math.isnan(score.value) and score.coverage == 0
+        content = json.loads(json.dumps(score.to_dict(), allow_nan=False))
+        assert content["value"] is None and content["interval"] == [None, None]
+        assert content["seed"] == 1 and content["version"]
+
+
 def test_antonyms_must_be_near_from_both_sides(tmp_path: Path) -> None:
     vectors = on_circle({"fast": 0, "slow": 2, "冷": 50, "热": 80, "x": 90, "y": 91, "far": 180})
     path = write(tmp_path / "a.txt", "fast slow\n冷 热\nfast missing\n")

@@ -95,10 +95,10 @@ def test_a_closed_stream_does_not_stop_the_work() -> None:
 
 def test_an_update_costs_microseconds() -> None:
     with Reporter(stream=io.StringIO()).task("work", total=10**6, unit="words") as task:
-        begun = time.perf_counter()
+        begun = time.process_time()
         for done in range(20_000):
             task.update(done, loss=0.1)
-        assert (time.perf_counter() - begun) / 20_000 < 20e-6
+        assert (time.process_time() - begun) / 20_000 < 20e-6
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def best_words(
     score_Q = np.full(num_questions, -np.inf, np.float32)
     best_Q = np.full(num_questions, -1, np.int64)
 
-    num_threads = len(os.sched_getaffinity(0))
+    num_threads = _num_cores()
     edges = np.linspace(0, num_questions, num_threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(num_threads) as pool:
         for start in range(0, len(vectors_VD), _TILE_WORDS):
@@ -98,6 +98,13 @@ def best_words(
             list(pool.map(search, edges[:-1], edges[1:]))
     _let_spellings_crowd_out(best_Q, score_Q, vectors_VD, questions_Q3, method, variants)
     return best_Q
+
+
+def _num_cores() -> int:
+    # Only Linux tells which cores this process may use.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _let_spellings_crowd_out(

@@ -60,6 +60,7 @@ class Score:
             "coverage": plain(self.coverage),
             **({"sections": plain(self.sections)} if self.sections else {}),
             **{name: plain(value) for name, value in self.details.items()},
+            "version": package_version(),
         }
 
 
@@ -127,7 +128,7 @@ class WordsResult:
                 score.name,
                 score.measure,
                 _figure(score.value),
-                f"{_figure(low)} – {_figure(high)}",
+                f"{_figure(low)} – {_figure(high)}" if math.isfinite(low) else "",
                 f"{score.num_asked:,}",
                 _percent(score.coverage),
             )
