@@ -132,7 +132,8 @@ class WordsResult:
                 f"{score.num_asked:,}",
                 _percent(score.coverage),
             )
-            for part in score.sections:
+            # Groups are many and small; their own shares are for JSON.
+            for part in score.sections if score.kind != "groups" else ():
                 yield (
                     f"  {part.name}",
                     "",
