@@ -47,7 +47,7 @@ def in_batches(words: list[str], size: int = 500) -> list[Records]:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(TEXTS, st.integers(1, 3), st.integers(1, 3))
 def test_store_equals_the_plain_reference(

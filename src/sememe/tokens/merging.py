@@ -22,6 +22,7 @@ from sememe.tokens.vocabulary import Vocabulary
 _DROPPED = np.uint32(0xFFFFFFFF)
 # What one word takes while parts are added up: slots at their emptiest, counts, ends, numbers.
 _WORD_MEMORY = 112
+_MIN_RANGE_MEMORY = 1 << 20  # below this, opening files would take all the time
 
 
 class Merged(NamedTuple):
@@ -120,7 +121,7 @@ def _merge_on_disk(found: Tally, min_count: int, workers: int, memory: int) -> M
     for generation in generations:
         with write_errors(generation.path):
             generation.mapping_path.touch()
-    ranges = _ranges(generations, memory // workers)
+    ranges = _ranges(generations, max(memory // workers, _MIN_RANGE_MEMORY))
     with ThreadPoolExecutor(workers) as pool:
         kept = list(pool.map(lambda own: _merge_parts(generations, own, min_count), ranges))
     starts = np.cumsum([0] + [len(own.counts) for own in kept])

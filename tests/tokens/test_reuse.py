@@ -1,0 +1,168 @@
+"""open_or_build: a store is used again while its text and settings are the same, never after."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sememe.errors import InputError, OptionError
+from sememe.progress import Reporter
+from sememe.text.settings import TextSettings
+from sememe.tokens.store import TokenStore, open_or_build
+
+SETTINGS = TextSettings(language="none")
+TEXT = "the cat sat\non the mat\n猫 坐 着\n"
+
+
+@pytest.fixture(autouse=True)
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep stores of a test to itself; compiled kernels stay where they are."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr("sememe.tokens.caching.cache_dir", lambda: folder)
+    return folder / "stores"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+class Heard(Reporter):
+    """A reporter that keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(stream=io.StringIO())
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def rebuilds(heard: Heard) -> list[str]:
+    return [note for note in heard.notes if note.startswith("Building")]
+
+
+def stamp(store: TokenStore) -> int:
+    return (store.path / "sememe.json").stat().st_mtime_ns
+
+
+def test_the_same_text_is_read_once(text: Path, stores: Path) -> None:
+    first = open_or_build(text, SETTINGS, min_count=1)
+    assert first.vocabulary[0] == "the"
+    assert first.path.parent == stores
+    heard = Heard()
+    for min_count in (1, 2):
+        again = open_or_build(str(text), SETTINGS, min_count=min_count, progress=heard)
+        assert (again.path, stamp(again)) == (first.path, stamp(first))
+    assert heard.notes == []
+    assert len(list(stores.iterdir())) == 1
+
+
+def test_changed_text_is_read_again(text: Path, stores: Path) -> None:
+    open_or_build(text, SETTINGS, min_count=1)
+    text.write_text("another text", encoding="utf-8")
+    heard = Heard()
+    store = open_or_build(text, SETTINGS, min_count=1, progress=heard)
+    assert list(store.vocabulary) == ["another", "text"]
+    assert len(rebuilds(heard)) == 1 and "files changed" in heard.notes[0]
+    assert len(list(stores.iterdir())) == 1  # the old one made room
+
+
+def test_a_lower_min_count_needs_the_text_again(text: Path) -> None:
+    open_or_build(text, SETTINGS, min_count=2)
+    heard = Heard()
+    store = open_or_build(text, SETTINGS, min_count=1, progress=heard)
+    assert store.min_count == 1
+    assert "leaves out words below 2" in rebuilds(heard)[0]
+
+
+def test_other_settings_have_another_place(text: Path) -> None:
+    text.write_text("Cat cat", encoding="utf-8")
+    lower = open_or_build(text, SETTINGS, min_count=1)
+    kept = open_or_build(text, TextSettings(language="none", lowercase=False), min_count=1)
+    assert (list(lower.vocabulary), sorted(kept.vocabulary)) == (["cat"], ["Cat", "cat"])
+    assert lower.path != kept.path
+    TokenStore.open(lower.path, verify=True)
+
+
+def test_other_settings_at_a_given_place_are_noticed(text: Path, tmp_path: Path) -> None:
+    place, heard = tmp_path / "here", Heard()
+    open_or_build(text, SETTINGS, min_count=1, path=place)
+    other = TextSettings(language="none", lowercase=False)
+    store = open_or_build(text, other, min_count=1, path=place, progress=heard)
+    assert store.path == place
+    assert "settings changed" in rebuilds(heard)[0]
+
+
+def test_a_broken_store_is_made_again(text: Path) -> None:
+    store = open_or_build(text, SETTINGS, min_count=1)
+    (store.path / "ids.bin").write_bytes(b"")
+    heard = Heard()
+    store = open_or_build(text, SETTINGS, min_count=1, progress=heard)
+    assert "ids.bin has 0 bytes" in rebuilds(heard)[0]
+    TokenStore.open(store.path, verify=True)
+
+
+def test_lists_of_words_have_a_store_while_it_is_used(stores: Path) -> None:
+    store = open_or_build((words.split() for words in TEXT.splitlines()), SETTINGS, min_count=1)
+    assert store.num_tokens == 9 and "猫" in store.vocabulary
+    path = store.path
+    assert path.exists()
+    del store
+    gc.collect()
+    assert not path.exists()
+    assert list(stores.iterdir()) == []
+
+
+def test_temporary_stores_of_dead_processes_go(stores: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    for name in (f"temporary-{process.pid}-0", f".temporary-{process.pid}-0.scratch-1"):
+        (stores / name).mkdir(parents=True)
+    (stores / f".temporary-{process.pid}-0.lock").touch()
+    (stores / f"temporary-{os.getpid()}-0").mkdir()
+    store = open_or_build([["a", "b"]], SETTINGS, min_count=1)
+    names = sorted(path.name for path in stores.iterdir())
+    assert names == sorted([f"temporary-{os.getpid()}-0", store.path.name])
+
+
+def test_lists_of_words_at_a_given_place_stay(tmp_path: Path) -> None:
+    place = tmp_path / "mine"
+    open_or_build([["a", "b"]], SETTINGS, min_count=1, path=place)
+    gc.collect()
+    heard = Heard()
+    store = open_or_build([["c"]], SETTINGS, min_count=1, path=place, progress=heard)
+    assert list(store.vocabulary) == ["c"]  # nobody can tell that the first list was the same
+    assert len(rebuilds(heard)) == 1
+
+
+def test_a_store_stands_for_its_text(text: Path) -> None:
+    store = open_or_build(text, SETTINGS, min_count=2)
+    assert open_or_build(store, SETTINGS, min_count=5) is store
+    with pytest.raises(OptionError, match="min_count cannot be 1"):
+        open_or_build(store, SETTINGS, min_count=1)
+
+
+def test_nothing_is_kept_of_a_text_that_fails(tmp_path: Path, stores: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("", encoding="utf-8")
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_bytes(b"a b\xff c\n" * 3)
+    for path in (empty, wrong, tmp_path / "missing.txt"):
+        with pytest.raises(InputError):
+            open_or_build(path, SETTINGS, min_count=1)
+    assert not stores.exists() or list(stores.iterdir()) == []
+
+
+def test_progress_hears_of_the_reading(text: Path) -> None:
+    stream = io.StringIO()
+    open_or_build(text, SETTINGS, min_count=1, progress=Reporter(stream=stream))
+    assert "reading text" in stream.getvalue()
