@@ -133,11 +133,11 @@ def test_two_passes_find_longer_phrases(build: Build) -> None:
     text = [f"in{n} new york times out{n}" for n in range(20)]
     text += [f"in{n} new york out{n + 1}" for n in range(20)]
     store = build(text)
-    once = find_phrases(store, min_count=3, threshold=3)
+    once = find_phrases(store, min_count=3, threshold=2)
     assert "new_york" in once.vocabulary and "new_york_times" not in once.vocabulary
-    twice = find_phrases(store, min_count=3, threshold=3, passes=2)
+    twice = find_phrases(store, min_count=3, threshold=2, passes=2)
     assert "new_york_times" in twice.vocabulary
-    again = find_phrases(once, min_count=3, threshold=3)
+    again = find_phrases(once, min_count=3, threshold=2)
     assert again.path == twice.path
 
 
@@ -147,7 +147,7 @@ def test_the_same_phrases_are_found_once(build: Build) -> None:
     stamp = (derived.path / "sememe.json").stat().st_mtime_ns
     again = find_phrases(store, min_count=2, threshold=3)
     assert (again.path / "sememe.json").stat().st_mtime_ns == stamp
-    other = find_phrases(store, min_count=3, threshold=3)
+    other = find_phrases(store, min_count=3, threshold=2)
     assert other.path != derived.path
     changed = build(some_text(100, seed=4))
     assert find_phrases(changed, min_count=2, threshold=3).path != derived.path
