@@ -1,0 +1,52 @@
+"""Self-supervised text representations from word2vec to BERT, on your own text."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sememe.errors import SememeError as SememeError
+    from sememe.evaluation import evaluate_words as evaluate_words
+    from sememe.static.word2vec import Word2Vec as Word2Vec
+    from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
+    from sememe.text import TextSettings as TextSettings
+    from sememe.tokens.store import TokenStore as TokenStore
+    from sememe.vectors import WordVectors as WordVectors
+    from sememe.vectors import load as load
+
+__version__ = "0.1.0"
+
+# A name is imported when it is first used, so that `import sememe` takes no time.
+_HOMES = {
+    "SememeError": "sememe.errors",
+    "TextSettings": "sememe.text",
+    "TokenStore": "sememe.tokens.store",
+    "Word2Vec": "sememe.static.word2vec",
+    "Word2VecConfig": "sememe.static.word2vec",
+    "WordVectors": "sememe.vectors",
+    "evaluate_words": "sememe.evaluation",
+    "load": "sememe.vectors",
+}
+
+__all__ = [
+    "SememeError",
+    "TextSettings",
+    "TokenStore",
+    "Word2Vec",
+    "Word2VecConfig",
+    "WordVectors",
+    "__version__",
+    "evaluate_words",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sememe' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
