@@ -202,7 +202,7 @@ def write_ends(path: Path, sizes: Iterable[np.ndarray]) -> dict[str, Any]:
             ends = np.cumsum(part, dtype=np.int64)
             ends += total
             rolled = np.uint64(kernels.roll(ends, rolled))
-            file.write(memoryview(ends))
+            file.write(ends.data)
             total, num = int(ends[-1]) if len(ends) else total, num + len(ends)
     return {"dtype": "<i8", "size": 8 * num, "hash": f"{int(rolled):016x}"}
 
@@ -211,7 +211,7 @@ def write_labels(folder: Path, names: list[str], numbers: np.ndarray) -> dict[st
     """Write each document's label and return the entries of the manifest."""
     rolled = kernels.roll(numbers.astype(np.int64), np.uint64(0))
     with (folder / "label_ids.bin").open("wb") as file:
-        file.write(memoryview(numbers))
+        file.write(numbers.data)
     path = folder / "labels.json"
     write_json(path, names)
     return {
@@ -256,7 +256,7 @@ def _write_ids(
 
 
 def _write_at(descriptor: int, array: np.ndarray, offset: int) -> None:
-    rest = memoryview(array).cast("B")
+    rest = array.data.cast("B")
     while rest:  # the system may take less than it was given
         done = os.pwrite(descriptor, rest, offset)
         rest, offset = rest[done:], offset + done

@@ -9,7 +9,7 @@ import shutil
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,8 @@ def build_from_text(
 
         with _heard(progress, stream.total_bytes(corpus)) as on_bytes:
             records = stream.segment(corpus, settings, workers=workers, on_bytes=on_bytes)
-            build_store(place, records, min_count, workers, memory, fingerprint)
+            with closing(records):  # type: ignore[type-var]
+                build_store(place, records, min_count, workers, memory, fingerprint)
 
     store = reuse_or_make(place, fingerprint, min_count, make, progress.note)
     if is_temporary:

@@ -26,6 +26,8 @@ from sememe.tokens.tables import Buffers, Table
 NUM_PARTS = 256
 _PART_SHIFT = 64 - 8  # a word's part is the top eight bits of its hash
 _SLAB = 1 << 16
+# One thread counts 40 M words/s; more would only make the tables small and spill them often.
+_MAX_WORKERS = 8
 _MASK = (1 << 64) - 1
 
 
@@ -74,10 +76,10 @@ class Generation:
                     ids = order[start : start + _SLAB]
                     words = np.empty(ends[start + len(ids)] - ends[start], np.uint8)
                     kernels.gather(table.arena, table.ends, ids, words)
-                    file.write(memoryview(words))
+                    file.write(words.data)
             for ending, array in ((".counts", table.counts[order]), (".ids", order)):
                 with path.with_suffix(ending).open("wb") as file:
-                    file.write(memoryview(array))
+                    file.write(array.data)
 
     @property
     def mapping_path(self) -> Path:
@@ -107,7 +109,7 @@ class Worker:
     """One thread's table, the generations it has filled, and the numbered words on disk."""
 
     def __init__(self, folder: Path, name: str, memory: int, keep_ids: bool) -> None:
-        self._folder, self._name, self._keep_ids = folder, name, keep_ids
+        self._folder, self._name = folder, name
         self.table = Table(memory)
         self._buffers = Buffers.new()
         self.generations: list[Generation] = []
@@ -129,7 +131,7 @@ class Worker:
             self.pieces.append(Piece(batch, len(self.generations), *filled))
             with write_errors(self._folder):
                 for file, buffer, num in zip(self._files, self._buffers, filled, strict=False):
-                    file.write(memoryview(buffer[:num]))
+                    file.write(buffer[:num].data)
 
         self.table.scan(np.frombuffer(data, np.uint8), self._buffers, flush, spill=self.spill)
         if state[kernels.SENTENCE_SIZE] or state[kernels.DOCUMENT_SIZE]:
@@ -171,6 +173,7 @@ def tally(
     records: Iterable[Records], folder: Path, *, workers: int, memory: int, keep_ids: bool
 ) -> Tally:
     """Count the words of `records` with `workers` threads, scratch files going to `folder`."""
+    workers = min(workers, _MAX_WORKERS)
     crew = [Worker(folder, f"w{n}", memory // workers, keep_ids) for n in range(workers)]
     free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
     for worker in crew:

@@ -85,8 +85,8 @@ def _join(
             held, size, num_out = phrase_kernels.join_pairs(
                 ids, ends, np.uint64(held), size, slot_keys, slot_ids, out, sizes, counts
             )
-            ids_file.write(memoryview(out[:num_out]))
-            sizes_file.write(memoryview(sizes))
+            ids_file.write(out[:num_out].data)
+            sizes_file.write(sizes.data)
 
 
 def _choose(
@@ -119,7 +119,7 @@ def _write_ids(path: Path, source: Path, mapping: np.ndarray, num_words: int) ->
             out = np.empty(len(ids), dtype)
             kernels.translate(ids, mapping, out)
             rolled = np.uint64(kernels.roll(out.astype(np.int64), rolled))
-            file.write(memoryview(out))
+            file.write(out.data)
             num += len(out)
     return {"dtype": dtype.str, "size": num * dtype.itemsize, "hash": f"{int(rolled):016x}"}
 

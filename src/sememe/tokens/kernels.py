@@ -219,9 +219,9 @@ def group(slots, shift, bounds, order):  # type: ignore[no-untyped-def]
     places = bounds.copy()
     for slot in range(len(slots) // 2):
         if slots[2 * slot + 1]:
-            part = np.int64(slots[2 * slot] >> np.uint64(shift))
-            order[places[part]] = (slots[2 * slot + 1] >> U1) - U1
-            places[part] += 1
+            bucket = np.int64(slots[2 * slot] >> np.uint64(shift))
+            order[places[bucket]] = (slots[2 * slot + 1] >> U1) - U1
+            places[bucket] += 1
 
 
 @kernel

@@ -46,7 +46,9 @@ class _Kept(NamedTuple):
 
 def merge(found: Tally, *, min_count: int, workers: int, memory: int) -> Merged:
     """Add up what the workers counted and keep words with at least `min_count` occurrences."""
-    if found.has_spilled:
+    # Joined tables may hold as many words as both; half the limit leaves room to grow into.
+    num_words = sum(worker.table.num_words for worker in found.workers)
+    if found.has_spilled or _WORD_MEMORY * num_words > memory // 2:
         return _merge_on_disk(found, min_count, workers, memory)
     return _merge_in_memory(found, min_count)
 
@@ -164,7 +166,7 @@ def _merge_parts(generations: list[Generation], parts: slice, min_count: int) ->
     for generation, own in zip(generations, numbers, strict=True):
         with write_errors(generation.path), generation.mapping_path.open("r+b") as file:
             file.seek(4 * int(generation.bounds[parts.start]))
-            file.write(memoryview(places[own]))
+            file.write(places[own].data)
     return kept
 
 

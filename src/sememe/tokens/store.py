@@ -109,6 +109,8 @@ class TokenStore:
             _check_fit(store)
         except (KeyError, TypeError, AttributeError) as error:
             raise _broken(path, f"its manifest lacks {error}") from error
+        except (OSError, ValueError) as error:
+            raise _broken(path, str(error)) from error
         if verify:
             _verify(store)
         return store
@@ -184,7 +186,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _map_arrays(path: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, entry in manifest["files"].items():
         file = path / name
         if not file.is_file():
