@@ -35,13 +35,13 @@ _FIELD = re.compile(
 )
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r":math:`[^`]*`|\$\$?[^$\n]+\$\$?"), " "),
-    (re.compile(r"(https?|ftp)://\S+|www\.\S+"), " "),
     (re.compile(r":[\w:+.-]+:`!?~(?:[\w.]*\.)?([^`]*)`"), r"\1"),
     (re.compile(r":[\w:+.-]+:`([^`<]*?)\s*<[^`>]*>`"), r"\1"),
     (re.compile(r":[\w:+.-]+:`!?([^`]*)`"), r"\1"),
     (re.compile(r"`([^`<]*?)\s*<[^`>]*>`_*"), r"\1"),
     (re.compile(r"\[[#*]?\w*\]_"), " "),
     (re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"(https?|ftp)://\S+|www\.\S+"), " "),
     (re.compile(r"`+([^`]*)`+_*"), r"\1"),
     (re.compile(r"\*{1,2}(\w[^*]*)\*{1,2}"), r"\1"),
     (re.compile(r"\\[A-Za-z]+|[\\{}|]"), " "),

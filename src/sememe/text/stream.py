@@ -49,6 +49,8 @@ def segment(
 
         return _cut(library.read(), settings, num_workers(workers), on_bytes)
     names = _as_names(corpus)
+    if names is None and not isinstance(corpus, Iterable):
+        raise InputError(f"A corpus is a path or an iterable; this one is {_kind(corpus)}.")
     if names is None:
         records = _from_iterable(corpus, settings, workers, on_bytes)
         return _not_empty(records, "the iterable")

@@ -59,7 +59,7 @@ def _checked(blocks: Iterator[bytes], name: str, errors: str) -> Iterator[bytes]
     offset, rest, is_first = 0, b"", True
     for block in blocks:
         data = rest + block if rest else block
-        if is_first and errors == "strict":
+        if is_first:
             start = len(data)
             data = _without_mark(data, name)
             offset += start - len(data)

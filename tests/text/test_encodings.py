@@ -1,0 +1,68 @@
+"""Encodings and their marks; a wrong byte is named with its place."""
+
+import pytest
+
+from sememe.errors import InputError
+
+TEXT = "Grüße aus Köln.\nÇa va"
+
+
+def write(path, data):
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "cp1252"])
+def test_encodings_give_the_same_words(tmp_path, words_of, encoding):
+    path = write(tmp_path / "a.txt", TEXT.encode(encoding))
+    assert words_of(path, encoding=encoding) == [[["grüße", "aus", "köln"]], [["ça", "va"]]]
+
+
+def test_chinese_encodings(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", "我爱北京。".encode("gb18030"))
+    assert words_of(path, encoding="gb18030", language="zh") == [[["我", "爱", "北京"]]]
+
+
+def test_the_mark_of_utf8_is_removed(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", b"\xef\xbb\xbfone two")
+    assert words_of(path, language="none") == [[["one", "two"]]]
+
+
+def test_the_mark_of_utf16_suggests_it(tmp_path, words_of):
+    with pytest.raises(
+        InputError, match=r"a\.txt starts with the mark of UTF-16.*--encoding utf-16"
+    ):
+        words_of(write(tmp_path / "a.txt", TEXT.encode("utf-16")))
+
+
+@pytest.mark.parametrize("num_before", [0, 10, 70_000, 3_000_000])
+def test_a_wrong_byte_is_named(tmp_path, words_of, num_before):
+    path = write(tmp_path / "a.txt", b"abcdefghi\n" * (num_before // 10) + b"\xfcber\n")
+    with pytest.raises(
+        InputError, match=rf"a\.txt is not UTF-8 at byte {num_before:,} .*--encoding"
+    ):
+        words_of(path)
+    assert words_of(path, errors="replace")[-1] == [["ber"]]
+
+
+def test_an_offset_counts_the_mark_and_other_encodings(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", b"\xef\xbb\xbfab\xff")
+    with pytest.raises(InputError, match="byte 5 "):
+        words_of(path)
+    path = write(tmp_path / "b.txt", "北京".encode("gb18030") + b"\xff\xff")
+    with pytest.raises(InputError, match=r"b\.txt is not gb18030 at byte 4 "):
+        words_of(path, encoding="gb18030")
+
+
+def test_a_character_cut_off_at_the_end(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", "añ".encode()[:-1])
+    with pytest.raises(InputError, match="byte 1 "):
+        words_of(path)
+    assert words_of(path, errors="replace") == [[["a"]]]
+
+
+def test_latin1_json_and_csv(tmp_path, words_of):
+    path = write(tmp_path / "a.jsonl", '{"text": "Köln"}\n'.encode("latin-1"))
+    assert words_of(path, encoding="latin-1") == [[["köln"]]]
+    with pytest.raises(InputError, match=r"a\.jsonl is not UTF-8 at byte 11"):
+        words_of(path)

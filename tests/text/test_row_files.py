@@ -1,0 +1,130 @@
+"""json lines, csv, tsv and parquet: columns by name, errors with file and line."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sememe.errors import InputError
+from sememe.text import stream
+from sememe.text.records import decode_documents
+from sememe.text.settings import TextSettings
+
+ROWS = [
+    {"id": 1, "text": "One two.\nThree", "kind": "a", "meta": {"body": "deep"}},
+    {"id": 2, "text": "", "kind": "none", "meta": {"body": "er"}},
+    {"id": 3, "text": 'say "hi", 北京', "kind": "b", "meta": {"body": "water"}},
+]
+EXPECTED = [[["one", "two"], ["three"]], [["say", "hi", "北", "京"]]]
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def as_json(path):
+    return write(path / "a.jsonl", "\n\n".join(json.dumps(row) for row in ROWS))
+
+
+def as_csv(path):
+    lines = ['id,text,kind\r\n1,"One two.\nThree",a\r\n2,,none\r\n3,"say ""hi"", 北京",b\r\n']
+    return write(path / "a.csv", "".join(lines))
+
+
+def as_parquet(path):
+    pq.write_table(pa.Table.from_pylist(ROWS), path / "a.parquet", row_group_size=2)
+    return path / "a.parquet"
+
+
+@pytest.mark.parametrize("make", [as_json, as_csv, as_parquet])
+def test_texts_and_labels(tmp_path, make):
+    settings = TextSettings(label_field="kind")
+    records = list(stream.segment(make(tmp_path), settings, workers=1))
+    assert [d for record in records for d in decode_documents(record.data)] == EXPECTED
+    # The document without a word goes, and its label with it.
+    assert [label for record in records for label in record.labels] == ["a", "b"]
+
+
+def test_tabs_and_plain_quotes(tmp_path, words_of):
+    path = write(tmp_path / "a.tsv", 'text\tn\n"Hello\t1\nit"s "fine"\t2\n')
+    assert words_of(path) == [[["hello"]], [["it", "s", "fine"]]]
+
+
+@pytest.mark.parametrize("make", [as_json, as_parquet])
+def test_dotted_names(tmp_path, words_of, make):
+    assert words_of(make(tmp_path), field="meta.body") == [[["deep"]], [["er"]], [["water"]]]
+
+
+@pytest.mark.parametrize("make", [as_json, as_csv, as_parquet])
+def test_a_missing_column_is_named_beside_those_there(tmp_path, words_of, make):
+    with pytest.raises(InputError, match=r"a\.\w+.* no (field|column) 'body'.*'text'"):
+        words_of(make(tmp_path), field="body")
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("{bad", "line 2: not JSON"),
+        ("[1]", "line 2: a list, not an object"),
+        ('{"text": 5}', "line 2: 'text' holds a number"),
+        ('{"other": "x"}', "line 2: there is no field 'text'; the line has 'other'"),
+    ],
+)
+def test_wrong_json_is_named_by_line(tmp_path, words_of, line, part):
+    path = write(tmp_path / "a.jsonl", f'{{"text": "fine"}}\n{line}\n')
+    with pytest.raises(InputError, match=rf"a\.jsonl, {part}"):
+        words_of(path)
+
+
+def test_null_is_an_empty_document(tmp_path, words_of):
+    path = write(tmp_path / "a.jsonl", '{"text": null}\n{"text": "x"}\n')
+    assert words_of(path) == [[["x"]]]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("n,text\n1,a\n2\n", "line 3: 1 columns, where the first line names 2"),
+        ('text\n"a"b\n', "line 2: "),
+        ('text\n"open\n', "line 2: unexpected end of data"),
+    ],
+)
+def test_wrong_csv_is_named_by_line(tmp_path, words_of, text, part):
+    with pytest.raises(InputError, match=rf"a\.csv, {part}"):
+        words_of(write(tmp_path / "a.csv", text))
+
+
+def test_a_field_may_be_long(tmp_path, words_of):
+    path = write(tmp_path / "a.csv", "text\n" + "word " * 100_000 + "\n")
+    assert len(words_of(path)[0][0]) == 100_000
+
+
+def test_parquet_of_many_rows_keeps_order_and_sizes(tmp_path):
+    texts = [f"row{i} " * (i % 50) for i in range(20_000)]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    sizes = []
+    records = stream.segment(
+        tmp_path / "a.parquet", TextSettings(), workers=2, on_bytes=sizes.append
+    )
+    found = [document[0] for record in records for document in decode_documents(record.data)]
+    assert found == [text.split() for text in texts if text]
+    assert 0 < sum(sizes) <= (tmp_path / "a.parquet").stat().st_size
+
+
+def test_dictionary_encoded_and_null_columns(tmp_path, words_of):
+    column = pa.array(["a b", None, "c"]).dictionary_encode()
+    pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet")
+    assert words_of(tmp_path / "a.parquet") == [[["a", "b"]], [["c"]]]
+
+
+def test_wrong_parquet_is_named(tmp_path, words_of):
+    write(tmp_path / "a.parquet", "no parquet at all")
+    with pytest.raises(InputError, match=r"Cannot read .*a\.parquet as parquet: "):
+        words_of(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"text": [1, 2]}), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet: column 'text' holds int64, not text"):
+        words_of(tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"Cannot read .*/none.parquet|no file"):
+        words_of(tmp_path / "none.parquet")
