@@ -1,0 +1,37 @@
+# make run: the main job. make test: everything. Set-up happens once, and again when it must.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: run test lint docs clean
+
+run: $(STAMP)
+	$(BIN)/sememe demo --out runs/demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The page of all commands is made by the program itself; a test compares the two.
+docs: $(STAMP)
+	$(BIN)/python -m sememe.cli.manual > docs/commands.md
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "sememe needs Python 3.11 or newer: $(PYTHON) is missing or older." \
+	         "Try make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

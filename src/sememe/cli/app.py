@@ -1,0 +1,93 @@
+"""All commands in one program. Command modules import what they need when they run."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from sememe.cli import convert, demo, evaluate, info, plot, train, words
+from sememe.cli.failures import drop_output, tell_failures
+from sememe.cli.options import flag
+from sememe.cli.screen import examples
+
+ORDER = (
+    "demo", "train", "neighbors", "analogy", "similarity", "odd", "evaluate", "plot", "convert",
+    "info",
+)  # fmt: skip
+
+
+class Program(TyperGroup):
+    """The root of the commands: every failure below it leaves by one door."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name the commands in the order in which a newcomer meets them."""
+        return sorted(self.commands, key=ORDER.index)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command and turn what a user can mend into one sentence."""
+        with tell_failures(is_debug=bool(ctx.params.get("debug"))):
+            return super().invoke(ctx)
+
+
+app = typer.Typer(
+    cls=Program,
+    name="sememe",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "sememe demo",
+        "sememe train word2vec my-texts/ --out runs/mine",
+        "sememe neighbors runs/mine contract",
+        "sememe train word2vec news.txt --language zh --out runs/news",
+    ),
+)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from sememe import __version__
+
+        typer.echo(f"sememe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def sememe(
+    version: Annotated[
+        bool,
+        flag("--version", help="Print the version.", callback=_print_version, is_eager=True),
+    ] = False,
+    debug: Annotated[
+        bool, flag("--debug", help="Show where a failure came from.", envvar="SEMEME_DEBUG")
+    ] = False,
+) -> None:
+    """Text representations on your own text: train, compare, look inside."""
+
+
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.add_typer(train.app, name="train")
+words.register(app)
+app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(plot.app, name="plot")
+app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+app.command("info", epilog=info.EXAMPLES)(info.info)
+
+
+def run() -> None:
+    """Run the program on the arguments of this process and leave it with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a mark in its place, not a failure.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            drop_output()

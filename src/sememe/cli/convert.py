@@ -1,0 +1,69 @@
+"""From one vector format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from sememe.cli.options import Json, Limit
+from sememe.cli.screen import examples, print_json
+
+EXAMPLES = examples(
+    "sememe convert runs/demo vectors.bin",
+    "sememe convert glove.6B.50d.txt glove-folder --limit 100000",
+    "sememe convert vectors.bin vectors.txt.gz --format glove",
+)
+
+Format = Literal["word2vec", "word2vec-binary", "glove", "folder"]
+
+
+def format_of(target: str) -> Format:
+    """Guess the format that a name asks for: .bin, .txt or .vec, otherwise a folder."""
+    name = target.lower()
+    for packing in (".gz", ".bz2", ".xz", ".zst"):
+        name = name.removesuffix(packing)
+    if name.endswith(".bin"):
+        return "word2vec-binary"
+    return "word2vec" if name.endswith((".txt", ".vec", ".w2v")) else "folder"
+
+
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", help="A model folder or a vector file of any format.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The file or folder to write.")],
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", help="What to write; told by the name of TO when left out."),
+    ] = None,
+    errors: Annotated[
+        Literal["strict", "replace"],
+        typer.Option(help="Stop at damage in the file, or read what can be read and warn."),
+    ] = "strict",
+    limit: Limit = None,
+    space: Annotated[
+        str | None, typer.Option(help='Write this for spaces inside words, such as "_".')
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write vectors of any format in another one.
+
+    Our folder opens at once whatever its size; the others are for other tools. An ending .gz, .bz2,
+    .xz or .zst packs the file.
+    """
+    from sememe.vectors.formats import convert as convert_vectors
+
+    chosen = format or format_of(target)
+    vectors = convert_vectors(source, target, chosen, limit=limit, errors=errors, space=space)
+    figures = {
+        "path": str(Path(target)),
+        "format": chosen,
+        "words": len(vectors),
+        "dim": vectors.dim,
+    }
+    if json:
+        print_json(figures)
+    else:
+        typer.echo(f"Wrote {len(vectors):,} words × {vectors.dim} to {target} ({chosen}).")

@@ -1,0 +1,80 @@
+"""Scores of models on question files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import typer
+
+from sememe.cli.options import Json, Limit, Model, Quiet
+from sememe.cli.screen import console, examples, print_json
+
+app = typer.Typer(help="Score models on question files.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command(
+    epilog=examples(
+        "sememe evaluate words runs/demo",
+        "sememe evaluate words runs/mine --data questions-words.txt --data wordsim353.tsv",
+        "sememe evaluate words glove.txt --data word-sets/ --json",
+    )
+)
+def words(
+    model: Model,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="A question file or a folder of them; repeatable. Left out: the built-in sets.",
+        ),
+    ] = None,
+    restrict_vocab: Annotated[
+        int, typer.Option(help="Answer analogies with this many words, the most frequent; 0: all.")
+    ] = 300_000,
+    method: Annotated[
+        Literal["add", "mul"], typer.Option(help="How analogies are answered.")
+    ] = "add",
+    seed: Annotated[int, typer.Option(help="Start of the bootstrap.")] = 1,
+    limit: Limit = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score word vectors: similarity, analogies, odd ones out, groups, antonyms.
+
+    The kind of each file is told by its content; 95 % intervals come from a bootstrap, and
+    coverage says how many questions had all their words in the vocabulary.
+    """
+    from sememe.evaluation import evaluate_words
+    from sememe.progress import Reporter
+    from sememe.vectors import load
+
+    chosen: list[str | None] = list(data or [None])
+    vectors, reporter = load(model, limit), Reporter(quiet=quiet)
+    results = [
+        evaluate_words(
+            vectors,
+            path,
+            restrict_vocab=restrict_vocab or None,
+            method=method,
+            seed=seed,
+            reporter=reporter,
+        )
+        for path in chosen
+    ]
+    result = replace(
+        results[0],
+        scores=[score for one in results for score in one.scores],
+        skipped=[name for one in results for name in one.skipped],
+    )
+    if json:
+        print_json(result.to_dict())
+    elif console().is_terminal:
+        console().print(result)
+    else:
+        typer.echo(str(result))

@@ -1,0 +1,116 @@
+"""What an artifact is: kind, sizes, options, where it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sememe.cli.options import Json
+from sememe.cli.screen import examples, print_json, print_table
+
+EXAMPLES = examples(
+    "sememe info runs/demo", "sememe info GoogleNews-vectors.bin.gz", "sememe info runs/demo --json"
+)
+
+
+def info(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model folder, token store or vector file.")
+    ],
+    json: Json = False,
+) -> None:
+    """Tell what a model folder, a token store or a vector file is and how it was made."""
+    content = describe(model)
+    if json:
+        print_json(content)
+    else:
+        print_table(("", ""), _flatten(content))
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Everything that can be said of the artifact at `path`, for JSON."""
+    from sememe.errors import ArtifactError
+    from sememe.storage.folder import MANIFEST, read_json
+
+    if not path.exists():
+        raise ArtifactError(f"{path} does not exist.")
+    if not path.is_dir():
+        return _vector_file(path)
+    manifest = read_json(path / MANIFEST)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
+        raise ArtifactError(f"{path / MANIFEST} is not a manifest of ours.")
+    if manifest["kind"] == "tokens":
+        return _token_store(path)
+    return _model(path, manifest)
+
+
+def _size(path: Path) -> int:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)
+
+
+def _model(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    from sememe.vectors import load
+
+    vectors = load(path)
+    more = {key: value for key, value in manifest.items() if key not in ("kind", "words", "dim")}
+    counts = vectors.vocabulary.counts
+    return {
+        "kind": manifest["kind"],
+        "path": str(path),
+        "words": len(vectors),
+        "dim": vectors.dim,
+        "occurrences": int(counts.sum()),
+        "size": _size(path),
+        **more,
+    }
+
+
+def _token_store(path: Path) -> dict[str, Any]:
+    from sememe.tokens.store import TokenStore
+
+    store = TokenStore.open(path)
+    return {
+        "kind": "tokens",
+        "path": str(path),
+        "words": len(store.vocabulary),
+        "tokens": store.num_tokens,
+        "sentences": len(store.sentence_ends),
+        "documents": len(store.document_ends),
+        "min_count": store.min_count,
+        "size": _size(path),
+        "fingerprint": store.fingerprint,
+    }
+
+
+def _vector_file(path: Path) -> dict[str, Any]:
+    from sememe.vectors import load
+
+    vectors = load(path)
+    return {
+        "kind": "vector file",
+        "path": str(path),
+        "words": len(vectors),
+        "dim": vectors.dim,
+        "size": _size(path),
+    }
+
+
+def _flatten(content: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for name, value in content.items():
+        label = f"{prefix}{name}"
+        if isinstance(value, dict):
+            rows += _flatten(value, f"{label}.")
+        elif name == "size":
+            from sememe.progress.figures import format_count
+
+            rows.append((label, format_count(value, "B")))
+        else:
+            shown = (
+                f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+            )
+            rows.append((label, str(shown)))
+    return rows

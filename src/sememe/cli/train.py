@@ -1,0 +1,155 @@
+"""Training commands: text in, a model folder out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.screen import examples, print_json
+from sememe.static.word2vec.config import Word2VecConfig
+from sememe.text.settings import TextSettings
+
+if TYPE_CHECKING:
+    from sememe.progress import Reporter
+    from sememe.static.word2vec import Word2Vec
+
+app = typer.Typer(help="Train a model on your text.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command(
+    epilog=examples(
+        "sememe train word2vec --out runs/first",
+        "sememe train word2vec my-texts/ --out runs/mine --dim 300 --epochs 3",
+        "sememe train word2vec news.jsonl.gz --field body --language zh --out runs/news",
+        "sememe train word2vec 'parts/*.parquet' --architecture cbow --phrases 2 --out runs/parts",
+        "zcat huge.txt.gz | sememe train word2vec - --out runs/huge",
+        "sememe train word2vec my-texts/ --out runs/mine --resume",
+        "sememe train word2vec my-texts/ --preview",
+    )
+)
+@expand(config="Model", text="Text")
+def word2vec(
+    corpus: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CORPUS...]",
+            help="Files, folders or patterns of text, or - for standard input. "
+            "Left out: the docstrings of the installed packages.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The model folder to write.")
+    ] = None,
+    resume: Annotated[
+        bool, flag("--resume", help="Go on where a training into --out was stopped.")
+    ] = False,
+    preview: Annotated[
+        bool,
+        flag("--preview", help="Train nothing; show the first training pairs and one update."),
+    ] = False,
+    start: Annotated[
+        str | None, typer.Option(help="Begin with these vectors: a model folder or vector file.")
+    ] = None,
+    phrases: Annotated[
+        int, typer.Option(help="Passes that join phrases such as new_york; 0 joins none.")
+    ] = 0,
+    store: Annotated[
+        Path | None, typer.Option(help="Keep the text as ids here instead of in the cache folder.")
+    ] = None,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(help="Save the state of the training this often; 0 never.")
+    ] = 10.0,
+    evaluate_every: Annotated[
+        int, typer.Option(help="Score the vectors each time this many words were seen; 0 never.")
+    ] = 0,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Question file or folder for --evaluate-every; built-in when left out."),
+    ] = None,
+    early_stopping: Annotated[
+        int, typer.Option(help="Stop after this many evaluations without a better score; 0 never.")
+    ] = 0,
+    device: Annotated[Literal["cpu"], typer.Option(help="Where to compute.")] = "cpu",
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: Word2VecConfig,
+    text: TextSettings,
+) -> None:
+    """Train word2vec: one vector for each word, learned from the words around it.
+
+    The options carry the names of the Python call: sememe.Word2Vec(dim=100).fit("text.txt").
+    """
+    from sememe.errors import OptionError
+    from sememe.progress import Reporter
+    from sememe.static.word2vec import Word2Vec
+
+    reporter = Reporter(quiet=quiet)
+    if preview:
+        _preview(corpus, config, text)
+        return
+    if out is None:
+        raise OptionError("--out must name the folder that shall hold the model.")
+    model = Word2Vec(config=config)
+    model.fit(
+        _text_or_store(corpus, config, text, store, phrases, reporter),
+        text=text,
+        out=out,
+        resume=resume,
+        progress=reporter,
+    )
+    model.save(out)
+    _tell(model, out, json)
+
+
+def _preview(corpus: list[str] | None, config: Word2VecConfig, text: TextSettings) -> None:
+    from sememe.static.word2vec.preview import preview
+
+    typer.echo(preview(corpus, config, text))
+
+
+def _text_or_store(
+    corpus: list[str] | None,
+    config: Word2VecConfig,
+    text: TextSettings,
+    store: Path | None,
+    phrases: int,
+    reporter: Reporter,
+) -> Any:
+    """The corpus as it was given, or its token store where the options ask something of that."""
+    if store is None and not phrases:
+        return corpus
+    from sememe.tokens.phrases import find_phrases
+    from sememe.tokens.store import open_or_build
+
+    made = open_or_build(
+        corpus,
+        text,
+        min_count=config.min_count,
+        workers=config.workers,
+        path=store,
+        progress=reporter,
+    )
+    if phrases:
+        made = find_phrases(made, passes=phrases, workers=config.workers, progress=reporter)
+    return made
+
+
+def _tell(model: Word2Vec, out: Path, as_json: bool) -> None:
+    vectors = model.vectors
+    last = dict(model.history[-1]) if model.history else {}
+    if as_json:
+        print_json({"path": str(out), "words": len(vectors), "dim": vectors.dim, "history": last})
+        return
+    typer.echo(f"Saved {len(vectors):,} words × {vectors.dim} to {out}")
+    word = vectors.vocabulary[min(50, len(vectors) - 1)]
+    typer.echo(f"Try: sememe neighbors {out} {word}")
