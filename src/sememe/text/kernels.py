@@ -2,6 +2,7 @@
 """Segmentation over UTF-8 bytes, without the GIL: text and document ends in, record bytes out.
 
 The rules are those of words.py and sentences.py, which also say what the numbers below mean.
+`lower` maps each code point to what is written for it: its lower case, or itself.
 `out` must hold 2 × the text + 3 × the documents + 16 bytes (a lower-case letter can be longer).
 """
 
@@ -76,14 +77,14 @@ def is_joined(kind, last_kind, next_kind):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def state_after_period(text, begin, start, i, first_value, keys, kinds):  # type: ignore[no-untyped-def]
+def state_after_period(text, begin, start, i, classes, keys, kinds):  # type: ignore[no-untyped-def]
     """The state after a full stop at `i` right behind the word that starts at `start`.
 
     The document starts at `begin`.
     """
-    b = text[start]
-    size = 1 if b < 0x80 else 2 if b < 0xE0 else 3 if b < 0xF0 else 4
-    if i - start == size and (first_value & UPPER or (start > begin and text[start - 1] == 46)):
+    code_point, size = decode(text, start, i)
+    is_upper = classes[code_point] & UPPER != 0
+    if i - start == size and (is_upper or (start > begin and text[start - 1] == 46)):
         return BLOCKED
     if i - start > LONGEST_ABBREVIATION:
         return ENDED
@@ -108,8 +109,63 @@ def state_after_period(text, begin, start, i, first_value, keys, kinds):  # type
 
 
 @kernel
+def copy_plain(text, i, end, plain, out, o, in_word):  # type: ignore[no-untyped-def]
+    """Copy words and single spaces while `plain` knows the bytes: most of a text, fast.
+
+    `plain` gives the byte to write, WORD_END for a space, 0 for what needs a closer look. A space
+    behind another is written but not counted, so that no branch depends on where words end.
+    Gives the new `i` and `o`, and where in `out` the last word starts (-1: in an earlier call).
+    """
+    was_end = np.int64(0) if in_word else np.int64(1)
+    word_start = o if was_end else np.int64(-1)
+    while i < end:
+        b = plain[text[i]]
+        if b == 0:
+            break
+        out[o] = b
+        is_end = np.int64(b == WORD_END)
+        o += 1 - (is_end & was_end)
+        was_end = is_end
+        word_start = o if is_end else word_start
+        i += 1
+    return i, o, word_start
+
+
+@kernel
+def breaks_before(state, value):  # type: ignore[no-untyped-def]
+    """Whether a word whose first character has the class and flags `value` starts a sentence."""
+    if state == MAY_BREAK:
+        return value & LOWER == 0
+    if state == NUMBER_MAY_BREAK:
+        return value & LOWER == 0 and value & CLASS_MASK != DIGIT
+    return state == MUST_BREAK
+
+
+@kernel
+def state_after(state, kind, sentences):  # type: ignore[no-untyped-def]
+    """The state after a character of class `kind` between words (a full stop: not behind one)."""
+    if state == MUST_BREAK or kind == NEWLINE:
+        return MUST_BREAK
+    if kind == SPACE:
+        if state == ENDED:
+            return MAY_BREAK
+        if state == NUMBER_ENDED:
+            return NUMBER_MAY_BREAK
+        return CLEAR if state == BLOCKED else state
+    if not sentences:
+        return state
+    if kind == FULL_STOP:
+        return MUST_BREAK
+    if kind == TERMINATOR or kind == PERIOD:
+        return ENDED
+    if kind == BRACKET or kind == APOSTROPHE or kind == MARK or kind == FORMAT:
+        return state
+    return state if state == MAY_BREAK or state == NUMBER_MAY_BREAK else CLEAR
+
+
+@kernel
 def segment_unicode(  # type: ignore[no-untyped-def]
-    text, ends, classes, lower, keys, kinds, lowercase, sentences, out, is_kept
+    text, ends, classes, lower, plain, keys, kinds, sentences, out, is_kept
 ):
     """Cut documents into Unicode words and sentences; the number of bytes written to `out`."""
     o = 0
@@ -120,83 +176,75 @@ def segment_unicode(  # type: ignore[no-untyped-def]
         document_start = o
         sentence_start = o
         state = CLEAR
+        in_word = False
+        start = i  # of the word, in the text
+        last_kind = 0  # of the word's last letter or digit
         while i < end:
+            if state == CLEAR:
+                before = i
+                i, o, word_start = copy_plain(text, i, end, plain, out, o, in_word)
+                if i > before:
+                    if word_start >= 0:
+                        start = i - (o - word_start)
+                    in_word = word_start < 0 or o > word_start
+                    last_kind = classes[text[i - 1]] & CLASS_MASK
+                    if i == end:
+                        break
             code_point, size = decode(text, i, end)
             value = classes[code_point]
             kind = value & CLASS_MASK
-            if kind == LETTER or kind == DIGIT or kind == IDEOGRAPH:
-                # A new word: does it start a sentence?
-                if state != CLEAR:
-                    is_break = state == MUST_BREAK
-                    if state == MAY_BREAK:
-                        is_break = value & LOWER == 0
-                    elif state == NUMBER_MAY_BREAK:
-                        is_break = value & LOWER == 0 and kind != DIGIT
-                    if is_break and o > sentence_start:
-                        out[o] = SENTENCE_END
-                        o += 1
-                        sentence_start = o
-                    state = CLEAR
-                start = i
-                first_value = value
-                last_kind = kind
-                is_single = kind == IDEOGRAPH
-                while True:
-                    if code_point < 0x80:
-                        out[o] = lower[code_point] if lowercase else code_point
-                        o += 1
-                    elif code_point == 0x2019:
-                        out[o] = 39
-                        o += 1
-                    else:
-                        o = encode(lower[code_point] if lowercase else code_point, out, o)
-                    i += size
-                    # The next character that belongs to the word, past invisible ones.
-                    kind = 0
-                    while i < end:
-                        code_point, size = decode(text, i, end)
-                        kind = classes[code_point] & CLASS_MASK
-                        if kind != FORMAT:
-                            break
-                        i += size
-                        kind = 0
-                    if kind == MARK:
-                        continue
-                    if is_single or kind == 0:
-                        break
-                    if kind <= DIGIT:
-                        last_kind = kind
-                        continue
-                    if kind < APOSTROPHE or kind > PERIOD or i + size >= end:
-                        break
+            is_letter = kind == LETTER or kind == DIGIT
+            if in_word:
+                if not is_letter and kind >= APOSTROPHE and kind <= PERIOD and i + size < end:
                     next_code_point, _ = decode(text, i + size, end)
-                    if not is_joined(kind, last_kind, classes[next_code_point] & CLASS_MASK):
-                        break
+                    if is_joined(kind, last_kind, classes[next_code_point] & CLASS_MASK):
+                        out[o] = 39
+                        o = o + 1 if kind == APOSTROPHE else encode(code_point, out, o)
+                        i += size
+                        continue
+                if is_letter or kind == MARK:
+                    o = encode(lower[code_point], out, o)
+                    i += size
+                    last_kind = kind if is_letter else last_kind
+                    continue
+                if kind == FORMAT:
+                    i += size
+                    continue
                 out[o] = WORD_END
                 o += 1
-                if kind == PERIOD and i < end and sentences:
-                    state = state_after_period(text, begin, start, i, first_value, keys, kinds)
+                in_word = False
+                if kind == PERIOD and sentences:
+                    state = state_after_period(text, begin, start, i, classes, keys, kinds)
                     i += size
+                    continue
+            if not is_letter and kind != IDEOGRAPH:
+                state = state_after(state, kind, sentences)
+                i += size
                 continue
+            if breaks_before(state, value) and o > sentence_start:
+                out[o] = SENTENCE_END
+                o += 1
+                sentence_start = o
+            state = CLEAR
+            start = i
+            last_kind = kind
+            in_word = is_letter
+            o = encode(lower[code_point], out, o)
             i += size
-            if kind == SPACE:
-                if state == ENDED:
-                    state = MAY_BREAK
-                elif state == BLOCKED:
-                    state = CLEAR
-                elif state == NUMBER_ENDED:
-                    state = NUMBER_MAY_BREAK
-            elif state == MUST_BREAK or kind == NEWLINE:
-                state = MUST_BREAK
-            elif sentences:
-                if kind == FULL_STOP:
-                    state = MUST_BREAK
-                elif kind == TERMINATOR or kind == PERIOD:
-                    state = ENDED
-                elif kind == BRACKET or kind == APOSTROPHE or kind == MARK or kind == FORMAT:
-                    pass
-                elif state != MAY_BREAK and state != NUMBER_MAY_BREAK:
-                    state = CLEAR
+            while kind == IDEOGRAPH and i < end:
+                code_point, size = decode(text, i, end)
+                mark_kind = classes[code_point] & CLASS_MASK
+                if mark_kind != MARK and mark_kind != FORMAT:
+                    break
+                if mark_kind == MARK:
+                    o = encode(lower[code_point], out, o)
+                i += size
+            if kind == IDEOGRAPH:
+                out[o] = WORD_END
+                o += 1
+        if in_word:
+            out[o] = WORD_END
+            o += 1
         if o > sentence_start:
             out[o] = SENTENCE_END
             o += 1
@@ -228,7 +276,7 @@ def space_size(text, i, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def segment_whitespace(text, ends, lower, lowercase, out, is_kept):  # type: ignore[no-untyped-def]
+def segment_whitespace(text, ends, lower, plain, out, is_kept):  # type: ignore[no-untyped-def]
     """Cut documents at white space, a sentence a line; the number of bytes written to `out`."""
     o = 0
     i = 0
@@ -236,33 +284,31 @@ def segment_whitespace(text, ends, lower, lowercase, out, is_kept):  # type: ign
         end = ends[document]
         document_start = o
         sentence_start = o
-        word_start = o
+        in_word = False
         while i < end:
-            b = text[i]
-            if b > 32 and b < 0x80:
-                if lowercase and b >= 65 and b <= 90:
-                    b += 32
-                out[o] = b
-                o += 1
-                i += 1
-                continue
+            before = i
+            i, o, word_start = copy_plain(text, i, end, plain, out, o, in_word)
+            if i > before:
+                in_word = word_start < 0 or o > word_start
+                if i == end:
+                    break
             size = space_size(text, i, end)
             if size == 0:
                 code_point, size = decode(text, i, end)
-                o = encode(lower[code_point] if lowercase else code_point, out, o)
+                o = encode(lower[code_point], out, o)
                 i += size
+                in_word = True
                 continue
-            i += size
-            if o > word_start:
+            if in_word:
                 out[o] = WORD_END
                 o += 1
-                word_start = o
-            if b == 10 and o > sentence_start:
+                in_word = False
+            if text[i] == 10 and o > sentence_start:
                 out[o] = SENTENCE_END
                 o += 1
-                word_start = o
                 sentence_start = o
-        if o > word_start:
+            i += size
+        if in_word:
             out[o] = WORD_END
             o += 1
         if o > sentence_start:
@@ -277,7 +323,7 @@ def segment_whitespace(text, ends, lower, lowercase, out, is_kept):  # type: ign
 
 @kernel
 def select_tokens(  # type: ignore[no-untyped-def]
-    tokens, classes, lower, lowercase, sentences, out, is_kept
+    tokens, classes, lower, sentences, out, is_kept
 ):
     """Keep the words among the tokens of chinese.py; the number of bytes written to `out`.
 
@@ -313,7 +359,7 @@ def select_tokens(  # type: ignore[no-untyped-def]
             while i < end:
                 code_point, size = decode(tokens, i, end)
                 kind = classes[code_point] & CLASS_MASK
-                o = encode(lower[code_point] if lowercase else code_point, out, o)
+                o = encode(lower[code_point], out, o)
                 i += size
                 last_is_ascii = code_point < 0x80
                 last_kind = kind

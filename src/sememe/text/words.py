@@ -10,14 +10,36 @@ Already segmented text (language none) is split at white space as `str.split` do
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from sememe.text import characters as ch
 from sememe.text import sentences as st
-from sememe.text.records import Records, encode_documents
+from sememe.text.records import WORD_END, Records, encode_documents
 from sememe.text.settings import TextSettings
 
 _STARTS = (ch.LETTER, ch.DIGIT, ch.IDEOGRAPH)
+
+
+@cache
+def _tables(lowercase: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The class of each code point, and what is written for it."""
+    classes, lower = ch.tables()
+    return classes, lower if lowercase else np.arange(len(lower), dtype=lower.dtype)
+
+
+@cache
+def _plain_bytes(mode: str, lowercase: bool) -> np.ndarray:
+    """What `kernels.copy_plain` writes for each byte; 0 for those that are not plain."""
+    plain = np.zeros(256, np.uint8)
+    for byte in range(1, 128):
+        char = chr(byte)
+        if char.isspace():
+            plain[byte] = 0 if char == "\n" else ord(WORD_END)
+        elif mode == "whitespace" or char.isalnum():
+            plain[byte] = ord(char.lower() if lowercase else char)
+    return plain
 
 
 def segment_batch(
@@ -29,13 +51,14 @@ def segment_batch(
     data = np.frombuffer(text, np.uint8)
     out = np.empty(2 * len(data) + 3 * len(ends) + 16, np.uint8)
     is_kept = np.zeros(len(ends), np.bool_)
-    classes, lower = ch.tables()
+    classes, lower = _tables(settings.lowercase)
+    plain = _plain_bytes(settings.mode, settings.lowercase)
     if settings.mode == "whitespace":
-        size = kernels.segment_whitespace(data, ends, lower, settings.lowercase, out, is_kept)
+        size = kernels.segment_whitespace(data, ends, lower, plain, out, is_kept)
     else:
         size = kernels.segment_unicode(
-            data, ends, classes, lower, *st.abbreviation_table(),
-            settings.lowercase, settings.sentences, out, is_kept,
+            data, ends, classes, lower, plain, *st.abbreviation_table(),
+            settings.sentences, out, is_kept,
         )  # fmt: skip
     return _records(out[:size], labels, is_kept)
 
@@ -50,7 +73,7 @@ def select_tokens(
     out = np.empty(2 * len(data) + 3 * num_documents + 16, np.uint8)
     is_kept = np.zeros(num_documents, np.bool_)
     size = kernels.select_tokens(
-        data, *ch.tables(), settings.lowercase, settings.sentences, out, is_kept
+        data, *_tables(settings.lowercase), settings.sentences, out, is_kept
     )
     return _records(out[:size], labels, is_kept)
 
