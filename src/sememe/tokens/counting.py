@@ -26,7 +26,8 @@ from sememe.tokens.tables import Buffers, Table
 NUM_PARTS = 256
 _PART_SHIFT = 64 - 8  # a word's part is the top eight bits of its hash
 _SLAB = 1 << 16
-# One thread counts 40 M words/s; more would only make the tables small and spill them often.
+# One thread counts 40 M words/s, more than two can cut: beyond half the cores they would only
+# take turns, and many small tables spill often.
 _MAX_WORKERS = 8
 _MASK = (1 << 64) - 1
 
@@ -122,6 +123,15 @@ class Worker:
             with write_errors(folder):
                 self._files = [path.open("wb") for path in self.paths]
 
+    def run(self, line: queue.Queue[tuple[int, bytes] | None]) -> None:
+        """Count the batches of `line` until it gives None; after an error, only empty it."""
+        while (item := line.get()) is not None:
+            if self.error is None:
+                try:
+                    self.count(*item)
+                except BaseException as error:
+                    self.error = error
+
     def count(self, batch: int, data: bytes) -> None:
         """Count the words of one batch and write down their numbers."""
         state = self.table.state
@@ -173,32 +183,23 @@ def tally(
     records: Iterable[Records], folder: Path, *, workers: int, memory: int, keep_ids: bool
 ) -> Tally:
     """Count the words of `records` with `workers` threads, scratch files going to `folder`."""
-    workers = min(workers, _MAX_WORKERS)
+    workers = min((workers + 1) // 2, _MAX_WORKERS)
     crew = [Worker(folder, f"w{n}", memory // workers, keep_ids) for n in range(workers)]
-    free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-    for worker in crew:
-        free.put(worker)
-
-    def run(worker: Worker, batch: int, data: bytes) -> None:
-        try:
-            worker.count(batch, data)
-        except BaseException as error:
-            worker.error = error
-        finally:
-            free.put(worker)
-
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            for batch, record in enumerate(records):
-                # Waiting for a free worker keeps the number of batches in memory bounded.
-                worker = free.get()
-                if worker.error:
-                    break
-                pool.submit(run, worker, batch, record.data)
-    finally:
+    # A short line keeps the workers busy and the number of batches in memory bounded.
+    line: queue.Queue[tuple[int, bytes] | None] = queue.Queue(2 * workers)
+    with ThreadPoolExecutor(workers) as pool:
         for worker in crew:
-            worker.close()
+            pool.submit(worker.run, line)
+        try:
+            for batch, record in enumerate(records):
+                if any(worker.error for worker in crew):
+                    break
+                line.put((batch, record.data))
+        finally:
+            for _ in crew:
+                line.put(None)
     for worker in crew:
+        worker.close()
         if worker.error:
             raise worker.error
     return Tally(crew)

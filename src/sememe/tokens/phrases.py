@@ -116,6 +116,7 @@ def score_pairs(
 
     workers = workers or available_cores()
     exponent = max((memory // workers // 16).bit_length() - 1, 6)
+    exponent = min(exponent, (2 * store.num_tokens).bit_length())  # no more pairs than words
     # Only a pair that occurs more than min_count times scores above 0, so both words must.
     num_words = int(np.searchsorted(-np.asarray(store.vocabulary.counts), -min_count))
 
