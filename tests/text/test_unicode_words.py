@@ -4,7 +4,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sememe.text import characters as ch
@@ -45,6 +45,9 @@ def test_kernel_equals_reference(chosen, documents):
 
 
 @given(data=st.binary(max_size=60))
+@example(data=b"\xff" * 1_000)
+@example(data="Ⱥ".encode() * 1_000)
+@example(data=b"a\n" * 1_000)
 @settings(max_examples=200, deadline=None)
 def test_kernels_stay_within_bounds_on_any_bytes(data):
     for chosen in (TextSettings(), TextSettings(language="none")):

@@ -112,12 +112,18 @@ class _Worker:
         root = str(Path(__file__).resolve().parents[2])
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         # -P: a file of the user's working folder must not shadow a module.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "sememe.text.chinese"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "sememe.text.chinese"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            )
+        except OSError as error:
+            raise SememeError(
+                f"A process that cuts Chinese words cannot be started ({error.strerror}); "
+                "run again with one worker."
+            ) from error
         self._ask(json.dumps(entries).encode())
 
     def _ask(self, content: bytes) -> bytes:

@@ -295,7 +295,11 @@ def segment_whitespace(text, ends, lower, plain, out, is_kept):  # type: ignore[
             size = space_size(text, i, end)
             if size == 0:
                 code_point, size = decode(text, i, end)
-                o = encode(lower[code_point], out, o)
+                if size == 1:  # NUL, or a byte of no character: no longer than it was
+                    out[o] = text[i]
+                    o += 1
+                else:
+                    o = encode(lower[code_point], out, o)
                 i += size
                 in_word = True
                 continue

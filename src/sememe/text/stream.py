@@ -311,9 +311,10 @@ def fingerprint(corpus: Any, settings: TextSettings) -> dict[str, Any] | None:
     if names is None:
         return None
     sources = documents.find_sources(names)
-    if any(source.path == documents.STDIN for source in sources):
-        return None
-    return result | {"files": [_stamp(Path(source.path)) for source in sources]}
+    paths = [Path(source.path) for source in sources if source.path != documents.STDIN]
+    if len(paths) < len(sources) or not all(path.is_file() for path in paths):
+        return None  # a pipe gives its text once
+    return result | {"files": [_stamp(path) for path in paths]}
 
 
 def _stamp(path: Path) -> dict[str, Any]:

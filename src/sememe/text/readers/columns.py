@@ -13,8 +13,6 @@ from sememe.text.readers.batches import BATCH_SIZE, Batch
 from sememe.text.readers.sources import Source
 from sememe.text.settings import TextSettings
 
-_ROWS_AT_A_TIME = 1_024
-
 
 def read_parquet(source: Source, settings: TextSettings) -> Iterator[Batch]:
     """Read one document from each row."""
@@ -30,13 +28,20 @@ def read_parquet(source: Source, settings: TextSettings) -> Iterator[Batch]:
                 _check_column(file.schema_arrow, column, source.name)
             num_rows = max(file.metadata.num_rows, 1)
             size = path.stat().st_size
-            for rows in file.iter_batches(_ROWS_AT_A_TIME, columns=columns):
+            for rows in file.iter_batches(_num_rows_at_a_time(file.metadata), columns=columns):
                 source.count(size * rows.num_rows // num_rows)
                 yield from _batches(rows, settings, source.name)
     except (pa.ArrowException, OSError) as error:
         # Arrow's own message may run over several lines.
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else "unreadable"
         raise InputError(f"Cannot read {source.name} as parquet: {reason}.") from error
+
+
+def _num_rows_at_a_time(metadata: Any) -> int:
+    """As many rows as fill a batch if all are like the average."""
+    groups = range(metadata.num_row_groups)
+    num_bytes = sum(metadata.row_group(group).total_byte_size for group in groups)
+    return min(max(BATCH_SIZE * metadata.num_rows // max(num_bytes, 1), 16), 1 << 16)
 
 
 def _check_column(schema: Any, column: str, name: str) -> None:
