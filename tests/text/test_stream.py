@@ -76,7 +76,7 @@ def test_many_token_lists_come_in_several_records():
 @pytest.mark.parametrize(
     ("corpus", "part"),
     [
-        ([["a"], "b"], "Item 1 of the iterable is of type str; every item must be a list of str"),
+        ([["a"], "b"], "Item 1 of the iterable is of type str; each must be a list of str"),
         ([["a"], 7], "Item 1 of the iterable is of type int"),
         ([["a"], ["b", 5]], "Sentence 1 of the iterable holds a word of type int: 5"),
         (iter(["a", ["b"]]), "Item 1 of the iterable is of type list; all must be str"),

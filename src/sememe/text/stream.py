@@ -19,15 +19,14 @@ from typing import Any
 
 from sememe.errors import InputError
 from sememe.text import documents
-from sememe.text.readers.batches import BATCH_SIZE, Batch, from_rows
+from sememe.text.readers.batches import Batch, from_rows
+from sememe.text.readers.iterables import encoded_documents, joined_sentences, kind_of
 from sememe.text.records import Records
 from sememe.text.settings import TextSettings
 from sememe.text.words import segment_batch
 
 # Raised when a rule of segmentation changes, so that nothing made by the old one is reused.
 RULES_VERSION = 1
-
-_FORBIDDEN = str.maketrans("", "", "\x1d\x1e\x1f")
 
 
 def segment(
@@ -50,7 +49,7 @@ def segment(
         return _cut(library.read(), settings, num_workers(workers), on_bytes)
     names = _as_names(corpus)
     if names is None and not isinstance(corpus, Iterable):
-        raise InputError(f"A corpus is a path or an iterable; this one is {_kind(corpus)}.")
+        raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
     if names is None:
         records = _from_iterable(corpus, settings, workers, on_bytes)
         return _not_empty(records, "the iterable")
@@ -208,70 +207,14 @@ def _from_iterable(
         return
     items = chain([first], items)
     if isinstance(first, str):
-        batches = from_rows(_documents(items, settings), has_labels=False)
+        batches = from_rows(encoded_documents(items, settings.errors), has_labels=False)
         counted = (batch._replace(num_bytes=len(batch.text)) for batch in batches)
         yield from _cut(counted, settings, num_workers(workers), on_bytes)
         return
-    for data in _join_sentences(items):
+    for data in joined_sentences(items):
         yield Records(data, None)
         if on_bytes is not None:
             on_bytes(len(data))
-
-
-def _documents(items: Iterable[Any], settings: TextSettings) -> Iterator[tuple[bytes, None]]:
-    for index, item in enumerate(items):
-        if not isinstance(item, str):
-            raise InputError(
-                f"Item {index} of the iterable is {_kind(item)}; all must be str as the first."
-            )
-        try:
-            yield item.encode("utf-8", settings.errors), None
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"Document {index} of the iterable cannot be written as UTF-8 at character "
-                f"{error.start} ({error.reason}); errors='replace' reads on."
-            ) from None
-
-
-def _kind(item: Any) -> str:
-    return f"of type {type(item).__name__}"
-
-
-def _join_sentences(items: Iterable[Any]) -> Iterator[bytes]:
-    parts: list[str] = []
-    size = 0
-    for index, item in enumerate(items):
-        if isinstance(item, (str, bytes)) or not isinstance(item, Iterable):
-            raise InputError(
-                f"Item {index} of the iterable is {_kind(item)}; every item must be a list of str."
-            )
-        words = list(item)
-        try:
-            sentence = "\x1f".join(words)
-        except TypeError:
-            wrong = next(word for word in words if not isinstance(word, str))
-            raise InputError(
-                f"Sentence {index} of the iterable holds a word {_kind(wrong)}: {wrong!r}; "
-                "words must be str."
-            ) from None
-        # A separator inside a word, or an empty word, shows in the counts; both are rare.
-        if sentence.count("\x1f") != len(words) - 1 or "\x1e" in sentence or "\x1d" in sentence:
-            words = [word.translate(_FORBIDDEN) for word in words]
-            sentence = "\x1f".join(words)
-        if "" in words:
-            sentence = "\x1f".join(word for word in words if word)
-        if sentence:
-            parts.append(f"{sentence}\x1f\x1e\x1d")
-            size += len(sentence)
-        if size >= BATCH_SIZE // 2:
-            yield _encoded(parts)
-            parts, size = [], 0
-    if parts:
-        yield _encoded(parts)
-
-
-def _encoded(parts: list[str]) -> bytes:
-    return "".join(parts).encode("utf-8", "surrogatepass")
 
 
 def _not_empty(records: Iterator[Records], corpus: Any) -> Iterator[Records]:

@@ -46,7 +46,7 @@ def segment_batch(
     text: bytes, ends: np.ndarray, labels: list[str] | None, settings: TextSettings
 ) -> Records:
     """Cut the documents of `text` (valid UTF-8) that end at `ends`; those without a word go."""
-    from sememe.text import kernels
+    from sememe.text import kernels, unicode_kernels
 
     data = np.frombuffer(text, np.uint8)
     out = np.empty(2 * len(data) + 3 * len(ends) + 16, np.uint8)
@@ -56,7 +56,7 @@ def segment_batch(
     if settings.mode == "whitespace":
         size = kernels.segment_whitespace(data, ends, lower, plain, out, is_kept)
     else:
-        size = kernels.segment_unicode(
+        size = unicode_kernels.segment_unicode(
             data, ends, classes, lower, plain, *st.abbreviation_table(),
             settings.sentences, out, is_kept,
         )  # fmt: skip
@@ -116,7 +116,7 @@ def write_word(source: str, lowercase: bool) -> str:
 
 
 def unicode_sentences(document: str, settings: TextSettings) -> list[list[str]]:
-    """Cut one document, plainly and slowly: the reference of `kernels.segment_unicode`."""
+    """Cut one document, plainly and slowly: the reference of `unicode_kernels.segment_unicode`."""
     result: list[list[str]] = [[]]
     state, i, previous_word, before_word = st.CLEAR, 0, "", ""
     while i < len(document):
