@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -84,6 +85,8 @@ def run() -> None:
         # A terminal that cannot show a character gets a mark in its place, not a failure.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    # Where the locale knows ASCII only, Python hides the bytes of other words in surrogates.
+    sys.argv[1:] = [os.fsencode(word).decode("utf-8", "replace") for word in sys.argv[1:]]
     try:
         app()
     finally:

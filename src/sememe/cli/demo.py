@@ -38,7 +38,7 @@ PAIRS = (
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder for everything made.")
+        Path, typer.Option("--out", "-o", help="The model folder; pictures stand beside it.")
     ] = Path("runs/demo"),
     dim: Annotated[int, typer.Option(help="Numbers in a vector.")] = 100,
     epochs: Annotated[int, typer.Option(help="Passes over the text.")] = 8,

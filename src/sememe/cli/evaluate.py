@@ -54,7 +54,7 @@ def words(
     from sememe.progress import Reporter
     from sememe.vectors import load
 
-    chosen: list[str | None] = list(data or [None])
+    chosen: list[str | None] = [*data] if data else [None]
     vectors, reporter = load(model, limit), Reporter(quiet=quiet)
     results = [
         evaluate_words(

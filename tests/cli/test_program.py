@@ -1,0 +1,137 @@
+"""The program as a whole: help, exit codes, pipes, terminals that know little, interruption."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sememe.cli.app import ORDER, app
+from sememe.cli.manual import write_manual
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = [
+    ("demo",),
+    ("train", "word2vec"),
+    ("neighbors",),
+    ("analogy",),
+    ("similarity",),
+    ("odd",),
+    ("evaluate", "words"),
+    ("plot", "pca"),
+    ("plot", "heatmap"),
+    ("plot", "history"),
+    ("convert",),
+    ("info",),
+]
+
+
+def shell(*arguments: object, **more) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "sememe.cli", *map(str, arguments)], capture_output=True, **more
+    )
+
+
+def test_every_command_is_listed_here():
+    found = [command[0] for command in COMMANDS]
+    assert list(dict.fromkeys(found)) == list(ORDER)
+    assert write_manual().count("\n## ") == len(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_examples(sememe, command):
+    text = sememe(*command, "--help").out
+    assert "Examples" in text and f"sememe {' '.join(command)}" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_wrong_option_is_a_usage_error(sememe, command):
+    result = sememe(*command, "--no-such-option", fails=True)
+    assert result.code == 2 and "no-such-option" in result.err
+
+
+def test_the_page_of_commands_is_up_to_date():
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert page == write_manual(), "run `make docs`"
+
+
+def test_version(sememe):
+    import sememe as package
+
+    assert sememe("--version").out == f"sememe {package.__version__}\n"
+
+
+def test_the_installed_command_answers(vector_file):
+    ran = shell("similarity", vector_file, "king", "king")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"1.0000\n", b"")
+
+
+def test_a_failure_is_one_sentence_and_debug_shows_the_traceback(tmp_path):
+    ran = shell("info", tmp_path / "nothing")
+    assert ran.returncode == 2 and ran.stdout == b""
+    assert ran.stderr.startswith(b"Error: ") and ran.stderr.count(b"\n") == 1
+    for ran in (
+        shell("--debug", "info", tmp_path / "nothing"),
+        shell("info", tmp_path / "nothing", env={**os.environ, "SEMEME_DEBUG": "1"}),
+    ):
+        assert ran.returncode != 0 and b"Traceback" in ran.stderr
+
+
+def test_a_terminal_without_unicode_does_not_fail(vector_file):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    ran = shell("neighbors", vector_file, "国王", "--num", 20, env=environment)
+    assert ran.returncode == 0 and b"king\t" in ran.stdout
+    ran = shell("neighbors", vector_file, "king", "--json", "--num", 20, env=environment)
+    assert ran.returncode == 0 and b"\\u5973\\u738b" in ran.stdout
+    ran = shell("neighbors", vector_file, "王后", env=environment)
+    assert ran.returncode == 2 and ran.stderr.startswith(b"Error: ")
+    assert shell("--help", env=environment).returncode == 0
+
+
+def test_a_reader_that_goes_away_is_no_failure(vector_file):
+    # `head -1` closes the pipe after the first line; the listing is longer than a pipe holds.
+    words = " ".join(["king"] * 9_000)
+    command = f"{sys.executable} -m sememe.cli neighbors {vector_file} {words} | head -1"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+    assert ran.stdout and ran.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (KeyboardInterrupt(), 130, "--resume"),
+        (MemoryError("Unable to allocate 3 PiB"), 2, "too little memory"),
+        (PermissionError(13, "Permission denied", "/a/file"), 2, "/a/file: Permission denied."),
+        (BrokenPipeError(), 141, ""),
+    ],
+)
+def test_other_ends_of_a_command(monkeypatch, raised, code, says):
+    def fail(*_, **__):
+        raise raised
+
+    monkeypatch.setattr("sememe.cli.info.describe", fail)
+    monkeypatch.setattr("sememe.cli.failures.drop_output", lambda: None)
+    result = CliRunner().invoke(app, ["info", "anything"])
+    assert result.exit_code == code
+    assert says in result.stderr and "Traceback" not in result.stderr
+
+
+def test_warnings_are_one_line(sememe, tmp_path):
+    (tmp_path / "cut.txt").write_text("9 2\na 1 2\nb 3 4\n")
+    result = sememe("convert", "cut.txt", "folder", "--errors", "replace")
+    assert result.err.startswith("Warning: ") and ".py" not in result.err
+
+
+def test_options_come_from_the_dataclasses():
+    from dataclasses import fields
+
+    from sememe.static.word2vec.config import Word2VecConfig
+    from sememe.text.settings import TextSettings
+
+    command = typer.main.get_command(app).commands["train"].commands["word2vec"]
+    by_name = {param.name: param for param in command.params}
+    for field in (*fields(Word2VecConfig), *fields(TextSettings)):
+        assert by_name[field.name].default == field.default

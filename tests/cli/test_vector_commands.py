@@ -1,0 +1,93 @@
+"""Scores, pictures, conversions and descriptions of vectors, as commands."""
+
+import json
+
+import pytest
+
+import sememe as package
+from sememe.progress import History
+
+
+def test_evaluate_on_files(sememe, vector_file, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("lunch\tdinner\t9\nking\tlunch\t1\nking\tqueen\t4\n")
+    (tmp_path / "questions.txt").write_text(": royal\nman king woman queen\n")
+    data = ("--data", tmp_path / "pairs.tsv", "--data", tmp_path / "questions.txt")
+    result = sememe("evaluate", "words", vector_file, *data, "--json", "--quiet").json
+    by_kind = {score["kind"]: score for score in result["scores"]}
+    assert by_kind["pairs"]["num_asked"] == 3 and by_kind["pairs"]["coverage"] == 1
+    assert by_kind["analogies"]["num_asked"] == 1
+    assert result["version"] == package.__version__ and result["seed"] == 1
+    plain = sememe("evaluate", "words", vector_file, *data, "--quiet").out
+    assert "pairs" in plain and "questions" in plain and "coverage" in plain
+
+
+def test_evaluate_on_the_built_in_sets_says_what_is_covered(sememe, vector_file):
+    result = sememe("evaluate", "words", vector_file, "--json", "--quiet").json
+    assert {score["name"] for score in result["scores"]} >= {"analogies", "antonyms", "odd"}
+    assert all(score["coverage"] < 0.5 for score in result["scores"])
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_pca_with_pairs_from_the_line_and_from_a_file(sememe, vector_file, tmp_path, ending):
+    (tmp_path / "pairs.txt").write_text("# comment\nprince princess\n国王 女王\n", encoding="utf-8")
+    out = tmp_path / f"map.{ending}"
+    pairs = ("--pairs", "king:queen,man:woman", "--pairs", tmp_path / "pairs.txt")
+    result = sememe("plot", "pca", vector_file, "lunch", *pairs, "--out", out)
+    assert str(out) in result.out
+    head = out.read_bytes()[:300]
+    assert head.startswith(b"\x89PNG") if ending == "png" else b"<svg" in head or b"<?xml" in head
+
+
+def test_two_pictures_at_once(sememe, vector_file, tmp_path):
+    outs = ("--out", tmp_path / "a.png", "--out", tmp_path / "a.svg")
+    sememe("plot", "heatmap", vector_file, "king", "queen", "king - man + woman", *outs)
+    assert (tmp_path / "a.png").stat().st_size > 1_000 < (tmp_path / "a.svg").stat().st_size
+
+
+def test_history(sememe, tmp_path):
+    (tmp_path / "model").mkdir()
+    History({"words": n * 1_000, "loss": 1 / n} for n in range(1, 9)).save(
+        tmp_path / "model" / "history.json"
+    )
+    sememe("plot", "history", "model")
+    assert (tmp_path / "history.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "format"),
+    [
+        ("out.bin", "word2vec-binary"),
+        ("out.txt", "word2vec"),
+        ("out.vec.gz", "word2vec"),
+        ("folder", "folder"),
+    ],
+)
+def test_convert_tells_the_format_by_the_name(sememe, vector_file, tmp_path, target, format):
+    result = sememe("convert", vector_file, target, "--json").json
+    assert result["format"] == format and result["words"] == 13
+    before, after = package.load(vector_file), package.load(tmp_path / target)
+    assert list(after) == list(before)
+    assert after.similarity("king", "queen") == pytest.approx(before.similarity("king", "queen"))
+
+
+def test_convert_to_a_named_format_with_a_limit(sememe, vector_file, tmp_path):
+    sememe("convert", vector_file, "some.name", "--format", "glove", "--limit", 3)
+    assert len((tmp_path / "some.name").read_text().splitlines()) == 3
+
+
+def test_info_of_a_file_and_a_folder(sememe, vector_file):
+    told = sememe("info", vector_file, "--json").json
+    assert (told["words"], told["dim"]) == (13, 8)
+    sememe("convert", vector_file, "folder")
+    told = sememe("info", "folder", "--json").json
+    assert (told["kind"], told["words"], told["dim"]) == ("vectors", 13, 8)
+    assert "words\t13" in sememe("info", "folder").out
+
+
+def test_info_of_a_token_store(sememe, corpus):
+    from sememe.text.settings import TextSettings
+    from sememe.tokens.store import open_or_build
+
+    open_or_build(str(corpus), TextSettings(), min_count=1, path=corpus.with_name("store"))
+    told = json.loads(sememe("info", "store", "--json").out)
+    assert told["kind"] == "tokens" and told["documents"] == 160

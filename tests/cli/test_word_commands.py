@@ -1,0 +1,66 @@
+"""Questions to vectors, as commands."""
+
+import pytest
+
+
+def test_neighbors_as_lines_and_as_json(sememe, vector_file):
+    plain = sememe("neighbors", vector_file, "breakfast", "--num", 2)
+    words = [line.split("\t")[0] for line in plain.out.splitlines()]
+    assert sorted(words) == ["dinner", "lunch"]
+    found = sememe("neighbors", vector_file, "breakfast", "--num", 2, "--json").json
+    assert [row["word"] for row in found["breakfast"]] == words
+    assert found["breakfast"][0]["score"] == pytest.approx(1, abs=0.02)
+
+
+def test_neighbors_of_several_words(sememe, vector_file):
+    found = sememe("neighbors", vector_file, "king", "lunch", "国王", "--json").json
+    assert list(found) == ["king", "lunch", "国王"]
+    assert found["国王"][0]["word"] == "king"
+    plain = sememe("neighbors", vector_file, "king", "lunch", "--num", 1).out.splitlines()
+    assert plain[0] == "king" and plain[3] == "lunch"
+
+
+def test_neighbors_of_a_sum(sememe, vector_file):
+    options = ("--positive", "king", "--positive", "woman", "--negative", "man", "--num", 2)
+    found = sememe("neighbors", vector_file, *options, "--json").json
+    assert "queen" in [row["word"] for row in found["king + woman - man"]]
+    mixed = sememe("neighbors", vector_file, "king", "--negative", "man", "--json").json
+    assert list(mixed) == ["king - man"]
+
+
+def test_neighbors_among_the_most_frequent_only(sememe, vector_file):
+    found = sememe("neighbors", vector_file, "king", "--restrict-vocab", 4, "--json").json
+    assert {row["word"] for row in found["king"]} == {"queen", "man", "woman"}
+    found = sememe("neighbors", vector_file, "king", "--limit", 4, "--json").json
+    assert {row["word"] for row in found["king"]} == {"queen", "man", "woman"}
+
+
+@pytest.mark.parametrize("method", ["add", "mul"])
+def test_analogy(sememe, vector_file, method):
+    options = ("--limit", 11, "--method", method)
+    found = sememe("analogy", vector_file, "man", "king", "woman", *options, "--json").json
+    assert found["answers"][0]["word"] == "queen"
+    plain = sememe("analogy", vector_file, "man", "king", "woman", *options, "--num", 1)
+    assert plain.out.startswith("queen\t")
+
+
+def test_similarity(sememe, vector_file):
+    score = sememe("similarity", vector_file, "lunch", "dinner", "--json").json["similarity"]
+    assert score > 0.9
+    assert sememe("similarity", vector_file, "lunch", "dinner").out.strip() == f"{score:.4f}"
+
+
+def test_odd(sememe, vector_file):
+    assert sememe("odd", vector_file, "lunch", "dinner", "king").out == "king\n"
+    assert sememe("odd", vector_file, "lunch", "国王", "dinner", "--json").json["odd"] == "国王"
+
+
+def test_an_unknown_word_names_near_spellings(sememe, vector_file):
+    result = sememe("neighbors", vector_file, "quen", fails=True)
+    assert result.code == 2
+    assert result.err.count("\n") == 1 and "queen" in result.err
+
+
+def test_neighbors_without_a_word(sememe, vector_file):
+    result = sememe("neighbors", vector_file, fails=True)
+    assert result.code == 2 and "at least one word" in result.err

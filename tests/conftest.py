@@ -1,0 +1,49 @@
+"""Places and small things that tests of several rooms share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sememe.storage.places import cache_dir
+from sememe.vectors import WordVectors
+from sememe.vectors.formats import write_vectors
+
+# Two directions that mean something (royal, female) and one for food; the rest is small noise.
+PLACES = {
+    "king": (1, -1, 0), "queen": (1, 1, 0), "man": (0, -1, 0), "woman": (0, 1, 0),
+    "prince": (0.6, -1, 0.4), "princess": (0.6, 1, 0.4), "boy": (-0.1, -1, 0.2),
+    "girl": (-0.1, 1, 0.2), "breakfast": (0, 0, 1), "lunch": (0.1, 0, 1), "dinner": (0, 0.1, 1),
+    "国王": (1, -0.9, 0.05), "女王": (1, 0.9, 0.05),
+}  # fmt: skip
+
+
+@pytest.fixture
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, except for what takes long and never changes: kernels, the library."""
+    folder = tmp_path_factory.mktemp("cache")
+    for name in ("kernels", "library"):
+        real = (cache_dir() / name).resolve()
+        real.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(real)
+    monkeypatch.setenv("SEMEME_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def toy_vectors() -> WordVectors:
+    """Thirteen words whose neighbors and analogies are known."""
+    noise = np.random.default_rng(1).normal(0, 0.01, (len(PLACES), 4))
+    # What all words share keeps their cosines positive, as it is in vectors of real text.
+    shared = np.full((len(PLACES), 1), 1.5)
+    return WordVectors(list(PLACES), np.hstack([np.array(list(PLACES.values())), shared, noise]))
+
+
+@pytest.fixture
+def vector_file(tmp_path: Path, toy_vectors: WordVectors) -> Path:
+    """The toy vectors as a word2vec text file."""
+    path = tmp_path / "toy.txt"
+    write_vectors(toy_vectors, path)
+    return path

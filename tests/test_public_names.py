@@ -1,0 +1,77 @@
+"""The names that users import are pinned, come quickly, and carry the version of the package."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sememe
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("numba", "torch", "scipy", "matplotlib", "rich", "pyarrow", "rjieba", "tokenizers")
+
+
+def test_the_public_names_are_these():
+    assert sememe.__all__ == [
+        "SememeError",
+        "TextSettings",
+        "TokenStore",
+        "Word2Vec",
+        "Word2VecConfig",
+        "WordVectors",
+        "__version__",
+        "evaluate_words",
+        "load",
+    ]
+    assert dir(sememe) == sorted(sememe.__all__)
+
+
+@pytest.mark.parametrize("name", sememe.__all__)
+def test_every_name_is_there(name):
+    assert getattr(sememe, name) is not None
+
+
+def test_a_name_that_does_not_exist():
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        sememe.nothing_like_it  # noqa: B018
+
+
+def test_the_version_is_that_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == sememe.__version__
+
+
+def seconds_of(*arguments: str) -> float:
+    """The processor time of a new interpreter, which a busy machine does not change much."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True,"
+        "stdout=subprocess.DEVNULL); used = resource.getrusage(resource.RUSAGE_CHILDREN);"
+        "print(used.ru_utime + used.ru_stime)"
+    )
+    command = [sys.executable, "-c", code, sys.executable, *arguments]
+    return min(
+        float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for _ in range(3)
+    )
+
+
+@pytest.mark.parametrize("arguments", [("-c", "import sememe"), ("-m", "sememe.cli", "--help")])
+def test_starting_takes_less_than_half_a_second(arguments):
+    assert seconds_of(*arguments) < 0.5
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, sememe; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {*HEAVY, "numpy"} & set(ran.stdout.split())
+
+
+def test_the_commands_load_nothing_heavy_before_they_run():
+    code = (
+        "import sys, sememe.cli.app;"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(HEAVY) & set(ran.stdout.split())
