@@ -11,6 +11,7 @@ from sememe.text.records import decode_documents, encode_documents
 from sememe.text.settings import TextSettings
 
 DEFAULT = TextSettings()
+LONG = "long" * 12
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -18,9 +19,9 @@ def test_order_does_not_depend_on_workers(tmp_path, words_of, workers):
     names = []
     for part in range(3):
         names.append(tmp_path / f"{part}.txt")
-        names[-1].write_text("".join(f"{part} {i} word\n" for i in range(150_000)))
+        names[-1].write_text("".join(f"{part} {i} {LONG}\n" for i in range(50_000)))
     found = words_of(names, workers=workers)
-    expected = [[[str(p), str(i), "word"]] for p in range(3) for i in range(150_000)]
+    expected = [[[str(p), str(i), LONG]] for p in range(3) for i in range(50_000)]
     assert found == expected
 
 
