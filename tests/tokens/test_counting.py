@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,3 +154,29 @@ def test_an_error_of_a_worker_comes_through(
         TokenStore.build(tmp_path / "store", in_batches(random_words(9_000, 9_000)), memory=1 << 16)
     assert not isinstance(caught.value, WriteError)
     assert list(tmp_path.iterdir()) == []
+
+
+MEASURE_MEMORY = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from token_texts import distinct_words
+from sememe.tokens.store import TokenStore
+peaks = []
+for num in (100_000, 3_000_000):
+    store = TokenStore.build(sys.argv[1], distinct_words(num), min_count=2, memory=16 << 20)
+    assert store.manifest["num_distinct"] == num + 1 and list(store.vocabulary) == ["again"]
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(peaks[1] - peaks[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs")
+def test_memory_does_not_grow_with_distinct_words(tmp_path: Path) -> None:
+    here = str(Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE_MEMORY, str(tmp_path / "store"), here],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    # In one table three million words would take some 250 MB.
+    assert int(done.stdout) < 100

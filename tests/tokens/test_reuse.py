@@ -166,3 +166,13 @@ def test_progress_hears_of_the_reading(text: Path) -> None:
     stream = io.StringIO()
     open_or_build(text, SETTINGS, min_count=1, progress=Reporter(stream=stream))
     assert "reading text" in stream.getvalue()
+
+
+def test_chinese_text_is_cut_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "zh.txt"
+    path.write_text("我们在北京学习自然语言处理。\n北京是中国的首都。\n" * 3, encoding="utf-8")
+    store = open_or_build(path, TextSettings(language="zh"), min_count=2)
+    assert store.vocabulary.counts[store.vocabulary.id("北京")] == 6
+    assert len(store.sentence_ends) == 6
+    assert "".join(store.vocabulary[word_id] for word_id in store.ids[:3]).startswith("我们在北京")
+    assert open_or_build(path, TextSettings(language="zh"), min_count=2).path == store.path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sememe.text.records import Records
 
 Documents = list[list[list[str]]]
@@ -15,3 +17,10 @@ def to_records(documents: Documents, labels: list[str] | None = None) -> Records
         for document in documents
     )
     return Records(text.encode("utf-8", "surrogatepass"), labels)
+
+
+def distinct_words(num: int, batch: int = 50_000) -> Iterator[Records]:
+    """Give `num` words that occur once, among them some occurrences of one word."""
+    for start in range(0, num, batch):
+        words = "\x1f".join(f"once{number}" for number in range(start, min(start + batch, num)))
+        yield Records(f"again\x1f{words}\x1fagain\x1f\x1e\x1d".encode(), None)
