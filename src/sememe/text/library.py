@@ -34,7 +34,7 @@ PACKAGES = (
     "rich", "typer", "click", "pyarrow", "platformdirs", "regex", "tokenizers", "safetensors",
 )  # fmt: skip
 # Raised when other text is taken from the same sources.
-_RULES_VERSION = 1
+_RULES_VERSION = 2
 _SKIPPED = frozenset(
     [
         "tests", "test", "idle_test", "__pycache__", "site-packages", "dist-packages", "_vendor",
