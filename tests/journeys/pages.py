@@ -1,0 +1,81 @@
+"""Pages as a newcomer follows them: their code blocks in order, in a folder with small texts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+SENTENCES = (
+    "The old king and the old queen had breakfast in the palace with every man and woman .",
+    "A man gave the king his sword before lunch , and a woman gave the queen her ring .",
+    "After lunch the young queen read a book , and after dinner the young king read a letter .",
+    "Every man and every woman in New York likes a warm breakfast and a late lunch .",
+    "The prince is a boy , the princess is a girl ; they had dinner in New York .",
+)
+CHINESE = (
+    "国王和女王在宫殿里吃早饭。",
+    "国王喜欢读书，女王喜欢音乐。",
+    "老人给孩子们讲国王的故事。",
+    "他们吃完午饭以后去学习自然语言处理。",
+)
+
+
+def write_texts(folder: Path) -> None:
+    """Write the files that the pages name: small texts and questions of our own."""
+    (folder / "my-texts").mkdir()
+    for name, step in (("story.txt", 1), ("tale.txt", -1)):
+        text = "\n".join(SENTENCES[::step] * 12) + "\n"
+        (folder / "my-texts" / name).write_text(text, encoding="utf-8")
+    rows = [f'{{"text": "{sentence}"}}' for sentence in SENTENCES * 5]
+    (folder / "news.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "news-zh.txt").write_text("\n".join(CHINESE * 20) + "\n", encoding="utf-8")
+    (folder / "words-zh.txt").write_text("自然语言处理 1000 n\n", encoding="utf-8")
+    (folder / "questions").mkdir()
+    questions = {
+        "analogies.txt": ": royal\nman king woman queen\nboy prince girl princess\n",
+        "pairs.txt": "king queen 8\nking lunch 1\nbreakfast lunch 7\nman woman 8\n",
+    }
+    for name, text in questions.items():
+        (folder / "questions" / name).write_text(text, encoding="utf-8")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The code blocks of a page: language and content."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run_command(line: str, folder: Path) -> str:
+    """Run one line of a page in a shell, with `sememe` being the one under test."""
+    own = f"{shlex.quote(sys.executable)} -m sememe.cli"
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", re.sub(r"\bsememe (?=[a-z-])", f"{own} ", line)],
+        cwd=folder,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        encoding="utf-8",
+    )
+    assert ran.returncode == 0, f"{line}\n{ran.stderr}"
+    return ran.stdout
+
+
+def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
+    """Run every block of the page; gives the commands that ran, with what they printed."""
+    ran: list[tuple[str, str]] = []
+    names: dict[str, object] = {}
+    for language, content in blocks(page):
+        if language == "python":
+            exec(compile(content, str(page), "exec"), names)
+        elif language == "console":
+            lines = [line.removeprefix("$ ") for line in content.splitlines()]
+            # Setting up (`make`, `pip`) is what brought this test here.
+            commands = [line for line in lines if not line.startswith(("make ", "pip "))]
+            ran += [(line, run_command(line, folder)) for line in commands]
+    return ran
