@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -86,7 +86,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         )
 
 
-def read(sources: Iterable[FoundSource], settings: TextSettings) -> Iterator[Batch]:
+def read(sources: Iterable[FoundSource], settings: TextSettings) -> Generator[Batch, None, None]:
     """Read every document of every source, in order, in batches of about BATCH_SIZE bytes."""
     kept: list[Batch] = []
     size = 0

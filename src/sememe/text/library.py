@@ -117,7 +117,7 @@ def _docstrings_of(node: Any) -> Iterator[str]:
 
 
 def _adds_documentation(function: ast.expr) -> bool:
-    name = getattr(function, "id", None) or getattr(function, "attr", "")
+    name = str(getattr(function, "id", "") or getattr(function, "attr", ""))
     return "add_newdoc" in name or "add_docstr" in name
 
 

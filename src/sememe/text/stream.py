@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -119,7 +119,9 @@ def _from_files(
         yield from _cut(ahead, settings, num_workers(workers), on_bytes)
 
 
-def _read_ahead(batches: Iterator[Batch], size: int = 2) -> Iterator[Batch]:
+def _read_ahead(
+    batches: Generator[Batch, None, None], size: int = 2
+) -> Generator[Batch, None, None]:
     """Read in a thread of its own, at most `size` batches before the one that is asked for."""
     line: queue.Queue[Batch | BaseException | None] = queue.Queue(size)
     is_closed = threading.Event()
@@ -135,7 +137,7 @@ def _read_ahead(batches: Iterator[Batch], size: int = 2) -> Iterator[Batch]:
 
     def work() -> None:
         try:
-            with closing(batches):  # type: ignore[type-var]
+            with closing(batches):
                 for batch in batches:
                     if not put(batch):
                         return
