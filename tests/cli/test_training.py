@@ -1,0 +1,157 @@
+"""Training as a command: every way to give text, to stop and go on, to look at the result."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sememe as package
+
+TRAIN = ("train", "word2vec")
+SMALL = ("--dim", 8, "--min-count", 2, "--epochs", 2, "--workers", 1)
+
+
+def test_a_file(sememe, corpus):
+    result = sememe(*TRAIN, corpus, "--out", "model", *SMALL)
+    assert "Saved" in result.out and "sememe neighbors model" in result.out
+    assert "loss" in result.err
+    vectors = package.load("model")
+    assert vectors.dim == 8 and "cat" in vectors and "cat".upper() not in vectors
+    told = sememe("info", "model", "--json").json
+    assert told["kind"] == "word2vec" and told["config"]["dim"] == 8
+    assert told["text"]["language"] == "en"
+    assert sememe("neighbors", "model", "cat", "--num", 3).out.count("\n") == 3
+
+
+def test_quiet_and_json(sememe, corpus):
+    result = sememe(*TRAIN, corpus, "--out", "model", *SMALL, "--quiet", "--json")
+    assert result.err == ""
+    assert result.json["words"] == len(package.load("model"))
+    assert result.json["history"]["loss"] > 0
+
+
+def test_chinese(sememe, chinese_corpus):
+    sememe(*TRAIN, chinese_corpus, "--language", "zh", "--out", "model", *SMALL)
+    assert "红色" in package.load("model")
+    assert sememe("neighbors", "model", "喜欢").out
+
+
+def test_every_way_to_give_the_same_text(sememe, corpus, tmp_path):
+    text = corpus.read_text()
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps({"body": line}) + "\n" for line in text.splitlines())
+    )
+    (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(text.encode()))
+    ways = {
+        "file": ((corpus,), None),
+        "pattern": (("te*.txt",), None),
+        "jsonl": (("rows.jsonl", "--field", "body"), None),
+        "gz": (("packed.txt.gz",), None),
+        "stdin": (("-",), text),
+    }
+    tables = []
+    for name, (arguments, stdin) in ways.items():
+        sememe(*TRAIN, *arguments, "--out", name, *SMALL, "--quiet", stdin=stdin)
+        tables.append(package.load(name).vectors)
+    for table in tables[1:]:
+        assert np.array_equal(table, tables[0])
+
+
+@pytest.mark.parametrize("architecture", ["skipgram", "cbow"])
+@pytest.mark.parametrize("loss", ["negative", "hierarchical", "softmax"])
+def test_every_kind(sememe, corpus, architecture, loss):
+    options = ("--architecture", architecture, "--loss", loss, *SMALL, "--quiet")
+    sememe(*TRAIN, corpus, "--out", "model", *options)
+    assert np.isfinite(package.load("model").vectors).all()
+
+
+def test_phrases(sememe, tmp_path):
+    rows = ["we flew to new york today", "she likes red apples", "he walks a dog in the park"]
+    (tmp_path / "text.txt").write_text("\n".join(rows * 60) + "\n")
+    sememe(*TRAIN, "text.txt", "--phrases", 1, "--out", "model", *SMALL, "--quiet")
+    assert any("_" in word for word in package.load("model"))
+
+
+def test_a_store_is_kept_and_used_again(sememe, corpus, tmp_path):
+    sememe(*TRAIN, corpus, "--store", "store", "--out", "first", *SMALL, "--quiet")
+    written = (tmp_path / "store" / "ids.bin").stat().st_mtime_ns
+    again = sememe(*TRAIN, corpus, "--store", "store", "--out", "second", *SMALL)
+    assert (tmp_path / "store" / "ids.bin").stat().st_mtime_ns == written
+    assert "reading text" not in again.err
+    assert np.array_equal(package.load("first").vectors, package.load("second").vectors)
+
+
+def test_pretrained_vectors_as_a_start(sememe, corpus):
+    sememe(*TRAIN, corpus, "--out", "first", *SMALL, "--quiet")
+    # A rate near zero leaves the start where it was.
+    still = ("--learning-rate", 1e-9, "--min-learning-rate", 0)
+    sememe(*TRAIN, corpus, "--start", "first", "--out", "second", *SMALL, *still, "--quiet")
+    first, second = package.load("first"), package.load("second")
+    assert np.allclose(first["cat"], second["cat"], atol=1e-4)
+
+
+def test_preview(sememe, corpus, chinese_corpus, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    text = sememe(*TRAIN, corpus, "--preview", "--min-count", 1, "--sample", 0).out
+    assert "cat" in text and "sigmoid" in text.lower()
+    text = sememe(*TRAIN, chinese_corpus, "--language", "zh", "--preview", "--min-count", 1).out
+    assert "喜欢" in text
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_scores_while_training(sememe, corpus, tmp_path):
+    (tmp_path / "pairs.txt").write_text("cat dog 8\ncat field 2\nred blue 9\nold warm 3\n")
+    options = ("--evaluate-every", 500, "--data", "pairs.txt", "--epochs", 4)
+    sememe(*TRAIN, corpus, "--out", "model", *SMALL[:4], "--workers", 1, *options, "--quiet")
+    history = json.loads((tmp_path / "model" / "history.json").read_text())
+    assert any("pairs" in name for record in history for name in record)
+
+
+@pytest.fixture
+def longer_text(tmp_path: Path) -> Path:
+    """Enough text for some seconds of training with one worker."""
+    draw = np.random.default_rng(1)
+    words = np.array([f"w{index}" for index in range(2_000)])
+    lines = [" ".join(words[draw.zipf(1.3, 20) % 2_000]) for _ in range(20_000)]
+    path = tmp_path / "longer.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_interrupted_and_resumed(own_cache, longer_text, tmp_path):
+    """Ctrl-C ends with 130 and a word; --resume gives the vectors of a run without a stop."""
+    options = ["--dim", "64", "--epochs", "10", "--workers", "1", "--language", "none"]
+    command = [sys.executable, "-m", "sememe.cli", *TRAIN, str(longer_text), *options]
+
+    def run(*more: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+
+    run("--out", str(tmp_path / "whole"))
+    started = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "cut")], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(2.5)
+    started.send_signal(signal.SIGINT)
+    _, told = started.communicate(timeout=60)
+    if started.returncode == 0:
+        pytest.skip("this machine was done before it could be interrupted")
+    assert started.returncode == 130 and "--resume" in told and "Traceback" not in told
+    run("--out", str(tmp_path / "cut"), "--resume")
+    whole, cut = package.load(tmp_path / "whole"), package.load(tmp_path / "cut")
+    assert np.array_equal(whole.vectors, cut.vectors)
+
+
+def test_the_demo(sememe, tmp_path):
+    """The main job with one short epoch; `make run` does the same for longer."""
+    result = sememe("demo", "--dim", 16, "--epochs", 1, "--out", "runs/demo")
+    assert "array" in result.out and "Analogies" in result.out and "runs/demo" in result.out
+    for name in ("runs/demo/sememe.json", "runs/demo-pca.png", "runs/demo-pca.svg"):
+        assert (tmp_path / name).stat().st_size > 100
+    figures = sememe("demo", "--dim", 8, "--epochs", 1, "--out", "again", "--json", "--quiet").json
+    assert figures["evaluation"]["scores"] and figures["neighbors"]["array"]
