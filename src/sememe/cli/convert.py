@@ -50,8 +50,8 @@ def convert(
 ) -> None:
     """Write vectors of any format in another one.
 
-    Our folder opens at once whatever its size; the others are for other tools. An ending .gz, .bz2,
-    .xz or .zst packs the file.
+    Our folder opens at once whatever its size; the others are for other tools.
+    An ending .gz, .bz2, .xz or .zst packs the file.
     """
     from sememe.vectors.formats import convert as convert_vectors
 

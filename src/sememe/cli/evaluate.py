@@ -47,8 +47,8 @@ def words(
 ) -> None:
     """Score word vectors: similarity, analogies, odd ones out, groups, antonyms.
 
-    The kind of each file is told by its content; 95 % intervals come from a bootstrap, and
-    coverage says how many questions had all their words in the vocabulary.
+    The kind of each file is told by its content. 95 % intervals come from a
+    bootstrap; coverage says how many questions had all their words known.
     """
     from sememe.evaluation import evaluate_words
     from sememe.progress import Reporter

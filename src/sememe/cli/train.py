@@ -87,7 +87,8 @@ def word2vec(
 ) -> None:
     """Train word2vec: one vector for each word, learned from the words around it.
 
-    The options carry the names of the Python call: sememe.Word2Vec(dim=100).fit("text.txt").
+    The options carry the names of the Python call:
+    sememe.Word2Vec(dim=100).fit("text.txt").
     """
     from sememe.errors import OptionError
     from sememe.progress import Reporter
