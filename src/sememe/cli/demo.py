@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sememe.cli.evaluate import score_table
 from sememe.cli.options import Json, Quiet
 from sememe.cli.screen import console, examples, print_json
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sememe.evaluation import WordsResult
-    from sememe.progress import Reporter
+    from sememe.progress import Reporter, Task
     from sememe.vectors import WordVectors
 
 EXAMPLES = examples("sememe demo", "sememe demo --dim 50 --epochs 3 --out runs/small")
@@ -76,10 +78,14 @@ def demo(
 def _collect(reporter: Reporter) -> None:
     from sememe.text import library
 
-    with reporter.task("collecting docstrings", None, "files") as task:
+    with ExitStack() as shown:
+        task: Task | None = None
 
         def on_file(num_read: int, num_files: int) -> None:
-            task.total = num_files
+            nonlocal task
+            if task is None:  # not where the text is in the cache already
+                started = reporter.task("collecting docstrings", num_files, "files")
+                task = shown.enter_context(started)
             task.update(num_read)
 
         library.collect(on_file)
@@ -105,13 +111,16 @@ def _show(
     from rich.table import Table
 
     answers = _answers(vectors)
-    table = Table(box=box.SIMPLE_HEAD, title="Nearest words", title_justify="left")
+    look: dict[str, Any] = {
+        "box": box.SIMPLE_HEAD, "title_justify": "left", "title_style": "bold",
+    }  # fmt: skip
+    table = Table(title="Nearest words", **look)
     table.add_column("word", style="bold cyan", no_wrap=True)
     table.add_column("neighbors, nearest first")
     for word, found in answers["neighbors"].items():
         table.add_row(word, ", ".join(neighbor.word for neighbor in found))
     screen.print(table)
-    table = Table(box=box.SIMPLE_HEAD, title="Analogies", title_justify="left")
+    table = Table(title="Analogies", **look)
     table.add_column("a is to b as c is to …", no_wrap=True)
     table.add_column("answers, best first")
     for row in answers["analogies"]:
@@ -119,7 +128,7 @@ def _show(
         first, *others = (answer.word for answer in row["answers"])
         table.add_row(f"{a} : {b} :: {c} : …", f"[bold cyan]{first}[/] [dim]{', '.join(others)}[/]")
     screen.print(table)
-    screen.print(result)
+    screen.print(score_table(result, has_sections=False))
     screen.print(
         Panel(
             f"vectors   {out}\npictures  {pictures[0]} · {pictures[1].name}\n\n"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sememe.cli.options import Json, Limit, Model, Quiet
 from sememe.cli.screen import console, examples, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sememe.evaluation import WordsResult
 
 app = typer.Typer(help="Score models on question files.", no_args_is_help=True)
 
@@ -75,6 +80,25 @@ def words(
     if json:
         print_json(result.to_dict())
     elif console().is_terminal:
-        console().print(result)
+        console().print(score_table(result))
     else:
         typer.echo(str(result))
+
+
+def score_table(result: WordsResult, *, has_sections: bool = True) -> Table:
+    """Lay the scores out for a terminal of 80 columns, on which every figure stays whole."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=result.caption, caption_justify="left"
+    )
+    table.add_column("questions")
+    for heading in ("score", "95 % interval", "asked", "coverage"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, measure, *figures in result.rows():
+        is_section = not measure
+        if not is_section or has_sections:
+            label = name if is_section else f"{name}: {measure}"
+            table.add_row(label, *figures, style="dim" if is_section else "")
+    return table

@@ -100,6 +100,10 @@ def word2vec(
         return
     if out is None:
         raise OptionError("--out must name the folder that shall hold the model.")
+    _check("--phrases", phrases, 10)
+    _check("--checkpoint-minutes", checkpoint_minutes)
+    _check("--evaluate-every", evaluate_every)
+    _check("--early-stopping", early_stopping)
     model = Word2Vec(config=config)
     model.fit(
         _text_or_store(corpus, config, text, store, phrases, reporter),
@@ -110,6 +114,14 @@ def word2vec(
     )
     model.save(out)
     _tell(model, out, json)
+
+
+def _check(name: str, value: float, high: float = 1e15) -> None:
+    """Refuse a number out of its range before any work is done."""
+    from sememe.errors import OptionError
+
+    if not 0 <= value <= high:  # NaN fails this too
+        raise OptionError(f"{name} must lie between 0 and {high:,.0f}, not {value}.")
 
 
 def _preview(corpus: list[str] | None, config: Word2VecConfig, text: TextSettings) -> None:
