@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sememe.evaluation import evaluate_words as evaluate_words
     from sememe.static.word2vec import Word2Vec as Word2Vec
     from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
-    from sememe.text import TextSettings as TextSettings
+    from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
     from sememe.vectors import WordVectors as WordVectors
     from sememe.vectors import load as load
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 # A name is imported when it is first used, so that `import sememe` takes no time.
 _HOMES = {
     "SememeError": "sememe.errors",
-    "TextSettings": "sememe.text",
+    "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
     "Word2Vec": "sememe.static.word2vec",
     "Word2VecConfig": "sememe.static.word2vec",

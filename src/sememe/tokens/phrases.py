@@ -46,7 +46,7 @@ def find_phrases(
     store: TokenStore,
     *,
     min_count: int = 5,
-    threshold: float = 10.0,
+    threshold: float = 100.0,
     passes: int = 1,
     workers: int = 0,
     memory: int = DEFAULT_MEMORY,
@@ -103,7 +103,7 @@ def score_pairs(
     store: TokenStore,
     *,
     min_count: int = 5,
-    threshold: float = 10.0,
+    threshold: float = 100.0,
     workers: int = 0,
     memory: int = DEFAULT_MEMORY,
 ) -> Pairs:

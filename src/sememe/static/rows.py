@@ -1,0 +1,264 @@
+"""Arithmetic on rows of floats, the inner loops of every static model.
+
+Matrices are flat float32 with rows of D floats, D a multiple of 16 (the padding stays zero).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sememe.compiled import kernel
+from sememe.static import simd
+
+LANES = simd.LANES
+_ZERO = np.float32(0)
+
+
+def padded(size: int, multiple: int = LANES) -> int:
+    """The smallest multiple that is not below `size`."""
+    return -(-size // multiple) * multiple
+
+
+def matrix(num_rows: int, dim: int) -> np.ndarray:
+    """A zero matrix (rows, padded dim) that starts on a cache line, as every row then does."""
+    width = padded(dim)
+    space = np.zeros(num_rows * width * 4 + 64, np.uint8)
+    start = -space.ctypes.data % 64
+    return space[start : start + num_rows * width * 4].view(np.float32).reshape(num_rows, width)
+
+
+@kernel
+def sigmoid(score):
+    """Logistic function by a rational approximation of tanh, within 2e-7 of the exact value.
+
+    Plain arithmetic without a table or a branch, so that LLVM vectorises loops over it. The
+    coefficients are the (13, 6) minimax fit of tanh(x)/x that several math libraries share.
+    """
+    x = min(max(score * np.float32(0.5), np.float32(-7.9)), np.float32(7.9))
+    x2 = x * x
+    p = x2 * np.float32(-2.76076847742355e-16) + np.float32(2.00018790482477e-13)
+    p = x2 * p + np.float32(-8.60467152213735e-11)
+    p = x2 * p + np.float32(5.12229709037114e-08)
+    p = x2 * p + np.float32(1.48572235717979e-05)
+    p = x2 * p + np.float32(6.37261928875436e-04)
+    p = x2 * p + np.float32(4.89352455891786e-03)
+    q = x2 * np.float32(1.19825839466702e-06) + np.float32(1.18534705686654e-04)
+    q = x2 * q + np.float32(2.26843463243900e-03)
+    q = x2 * q + np.float32(4.89352518554385e-03)
+    return np.float32(0.5) + np.float32(0.5) * (x * p / q)
+
+
+@kernel
+def softplus(score):
+    """log(1 + exp(score)): the loss of one decision whose score should have been low."""
+    return max(score, _ZERO) + np.log1p(np.exp(-abs(score)))
+
+
+@kernel
+def copy_row(source, start, target, to, width):
+    """target row at `to` = source row at `start`."""
+    for d in range(0, width, LANES):
+        simd.store(target, to + d, simd.load(source, start + d))
+
+
+@kernel
+def add_row(source, start, target, to, width):
+    """target row at `to` += source row at `start`."""
+    for d in range(0, width, LANES):
+        total = simd.add(simd.load(target, to + d), simd.load(source, start + d))
+        simd.store(target, to + d, total)
+
+
+@kernel
+def add_scaled(factor, source, start, target, to, width):
+    """target row at `to` += factor · source row at `start`."""
+    f = simd.spread(factor)
+    for d in range(0, width, LANES):
+        row = simd.load(target, to + d)
+        simd.store(target, to + d, simd.multiply_add(row, f, simd.load(source, start + d)))
+
+
+@kernel
+def dot(left, i, right, j, width):
+    """Dot product of the row of `left` at i and the row of `right` at j."""
+    total = simd.spread(_ZERO)
+    for d in range(0, width, LANES):
+        total = simd.multiply_add(total, simd.load(left, i + d), simd.load(right, j + d))
+    return simd.total(total)
+
+
+@kernel
+def dot_four(left, i, right, rows, k, width, out):
+    """out[k + n] = row of `left` at i · row of `right` at rows[k + n], n from 0 to 3."""
+    j0, j1, j2, j3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+    t0 = t1 = t2 = t3 = simd.spread(_ZERO)
+    for d in range(0, width, LANES):
+        row = simd.load(left, i + d)
+        t0 = simd.multiply_add(t0, row, simd.load(right, j0 + d))
+        t1 = simd.multiply_add(t1, row, simd.load(right, j1 + d))
+        t2 = simd.multiply_add(t2, row, simd.load(right, j2 + d))
+        t3 = simd.multiply_add(t3, row, simd.load(right, j3 + d))
+    out[k] = simd.total(t0)
+    out[k + 1] = simd.total(t1)
+    out[k + 2] = simd.total(t2)
+    out[k + 3] = simd.total(t3)
+
+
+@kernel
+def sum_scaled(factors, source, rows, num, target, width):
+    """target = Σ_k factors[k] · source row at rows[k], k below `num`."""
+    for d in range(0, width, LANES):
+        total = simd.spread(_ZERO)
+        for k in range(num):
+            total = simd.multiply_add(total, simd.spread(factors[k]), simd.load(source, rows[k] + d))
+        simd.store(target, d, total)
+
+
+@kernel
+def prefetch_row(array, start, width):
+    """Ask for a row that will soon be read and written."""
+    for d in range(0, width, LANES):
+        simd.prefetch(array, start + d)
+
+
+@kernel
+def score_tile(left, i, right, j, width, out, to, stride):
+    """out[a, b] = left row a · right row b for four rows of each, sixteen sums at once.
+
+    i and j are the offsets of the first rows, `to` that of out[0, 0], `stride` out's row length.
+    """
+    c00 = c01 = c02 = c03 = simd.spread(_ZERO)
+    c10 = c11 = c12 = c13 = simd.spread(_ZERO)
+    c20 = c21 = c22 = c23 = simd.spread(_ZERO)
+    c30 = c31 = c32 = c33 = simd.spread(_ZERO)
+    for d in range(0, width, LANES):
+        a = i + d
+        b = j + d
+        l0 = simd.load(left, a)
+        l1 = simd.load(left, a + width)
+        l2 = simd.load(left, a + 2 * width)
+        l3 = simd.load(left, a + 3 * width)
+        r = simd.load(right, b)
+        c00 = simd.multiply_add(c00, l0, r)
+        c10 = simd.multiply_add(c10, l1, r)
+        c20 = simd.multiply_add(c20, l2, r)
+        c30 = simd.multiply_add(c30, l3, r)
+        r = simd.load(right, b + width)
+        c01 = simd.multiply_add(c01, l0, r)
+        c11 = simd.multiply_add(c11, l1, r)
+        c21 = simd.multiply_add(c21, l2, r)
+        c31 = simd.multiply_add(c31, l3, r)
+        r = simd.load(right, b + 2 * width)
+        c02 = simd.multiply_add(c02, l0, r)
+        c12 = simd.multiply_add(c12, l1, r)
+        c22 = simd.multiply_add(c22, l2, r)
+        c32 = simd.multiply_add(c32, l3, r)
+        r = simd.load(right, b + 3 * width)
+        c03 = simd.multiply_add(c03, l0, r)
+        c13 = simd.multiply_add(c13, l1, r)
+        c23 = simd.multiply_add(c23, l2, r)
+        c33 = simd.multiply_add(c33, l3, r)
+    row0 = simd.fold8(simd.fold16(c00, c01), simd.fold16(c02, c03))
+    row1 = simd.fold8(simd.fold16(c10, c11), simd.fold16(c12, c13))
+    row2 = simd.fold8(simd.fold16(c20, c21), simd.fold16(c22, c23))
+    row3 = simd.fold8(simd.fold16(c30, c31), simd.fold16(c32, c33))
+    sums = simd.fold2(simd.fold4(row0, row1), simd.fold4(row2, row3))
+    simd.store_quarters(out, to, stride, sums)
+
+
+@kernel
+def combine_tile(factors, at, row_step, step, num, source, i, target, t0, t1, t2, t3, width):
+    """target row a += Σ_s factors[a, s] · source row s for four target rows, s below `num`.
+
+    `at` is the offset of factors[0, 0]; `row_step` leads to the next a, `step` to the next s.
+    t0 to t3 are the offsets of the target rows: four different ones, since all are held at once.
+    """
+    at1 = at + row_step
+    at2 = at1 + row_step
+    at3 = at2 + row_step
+    d = 0
+    while d + 2 * LANES <= width:
+        a0 = simd.load(target, t0 + d)
+        b0 = simd.load(target, t0 + d + LANES)
+        a1 = simd.load(target, t1 + d)
+        b1 = simd.load(target, t1 + d + LANES)
+        a2 = simd.load(target, t2 + d)
+        b2 = simd.load(target, t2 + d + LANES)
+        a3 = simd.load(target, t3 + d)
+        b3 = simd.load(target, t3 + d + LANES)
+        f = 0
+        row = i + d
+        for _ in range(num):
+            a = simd.load(source, row)
+            b = simd.load(source, row + LANES)
+            g = simd.spread(factors[at + f])
+            a0 = simd.multiply_add(a0, g, a)
+            b0 = simd.multiply_add(b0, g, b)
+            g = simd.spread(factors[at1 + f])
+            a1 = simd.multiply_add(a1, g, a)
+            b1 = simd.multiply_add(b1, g, b)
+            g = simd.spread(factors[at2 + f])
+            a2 = simd.multiply_add(a2, g, a)
+            b2 = simd.multiply_add(b2, g, b)
+            g = simd.spread(factors[at3 + f])
+            a3 = simd.multiply_add(a3, g, a)
+            b3 = simd.multiply_add(b3, g, b)
+            f += step
+            row += width
+        simd.store(target, t0 + d, a0)
+        simd.store(target, t0 + d + LANES, b0)
+        simd.store(target, t1 + d, a1)
+        simd.store(target, t1 + d + LANES, b1)
+        simd.store(target, t2 + d, a2)
+        simd.store(target, t2 + d + LANES, b2)
+        simd.store(target, t3 + d, a3)
+        simd.store(target, t3 + d + LANES, b3)
+        d += 2 * LANES
+    if d < width:
+        a0 = simd.load(target, t0 + d)
+        a1 = simd.load(target, t1 + d)
+        a2 = simd.load(target, t2 + d)
+        a3 = simd.load(target, t3 + d)
+        f = 0
+        row = i + d
+        for _ in range(num):
+            a = simd.load(source, row)
+            a0 = simd.multiply_add(a0, simd.spread(factors[at + f]), a)
+            a1 = simd.multiply_add(a1, simd.spread(factors[at1 + f]), a)
+            a2 = simd.multiply_add(a2, simd.spread(factors[at2 + f]), a)
+            a3 = simd.multiply_add(a3, simd.spread(factors[at3 + f]), a)
+            f += step
+            row += width
+        simd.store(target, t0 + d, a0)
+        simd.store(target, t1 + d, a1)
+        simd.store(target, t2 + d, a2)
+        simd.store(target, t3 + d, a3)
+
+
+@kernel
+def combine_into(factors, at, row_step, step, num, source, targets, first, last, target, width):
+    """target row targets[a] += Σ_s factors[a, s] · source row s for a from `first` to `last`.
+
+    `targets` holds offsets; a row may occur twice. `at` is the offset of factors[first, 0].
+    """
+    a = first
+    while a < last:
+        has_four = a + 4 <= last
+        if has_four:
+            t0, t1, t2, t3 = targets[a], targets[a + 1], targets[a + 2], targets[a + 3]
+            has_four = (
+                t0 != t1 and t0 != t2 and t0 != t3 and t1 != t2 and t1 != t3 and t2 != t3
+            )
+        if has_four:
+            combine_tile(
+                factors, at, row_step, step, num, source, 0, target, t0, t1, t2, t3, width
+            )
+            a += 4
+            at += 4 * row_step
+        else:
+            f = at
+            for s in range(num):
+                add_scaled(factors[f], source, s * width, target, targets[a], width)
+                f += step
+            a += 1
+            at += row_step

@@ -1,0 +1,56 @@
+"""What may happen while word2vec trains: callables that are asked every so many words.
+
+A callback has `every_words` and is called with the model (its vectors are the current ones) and
+the words done; it returns True to end the training there. Figures that it leaves in `record`
+go to the model's history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sememe.errors import OptionError
+
+if TYPE_CHECKING:
+    from sememe.static.word2vec.model import Word2Vec
+    from sememe.vectors import WordVectors
+
+
+class Callback(Protocol):
+    """The shape of a callback."""
+
+    every_words: int
+
+    def __call__(self, model: Word2Vec, record: dict[str, Any]) -> bool | None:
+        """Look at the model at a point of its training; True ends it."""
+
+
+class Evaluate:
+    """Score the current vectors every N words; end when the score has stopped rising."""
+
+    def __init__(
+        self,
+        score: Callable[[WordVectors], float],
+        *,
+        every_words: int,
+        patience: int = 0,
+        name: str = "score",
+    ) -> None:
+        """`patience` scores in a row that are not above the best one end the training; 0: never."""
+        if every_words < 1 or patience < 0:
+            raise OptionError("every_words must be at least 1 and patience at least 0.")
+        self.every_words, self.patience, self.name = every_words, patience, name
+        self._score = score
+        self.best = float("-inf")
+        self.num_worse = 0
+
+    def __call__(self, model: Word2Vec, record: dict[str, Any]) -> bool:
+        """Score, keep the figure, and say whether to stop."""
+        value = float(self._score(model.vectors))
+        record[self.name] = value
+        if value > self.best:
+            self.best, self.num_worse = value, 0
+        else:
+            self.num_worse += 1
+        return bool(self.patience) and self.num_worse >= self.patience

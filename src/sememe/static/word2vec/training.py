@@ -1,0 +1,224 @@
+"""The training run: chunks of a token store in, changed matrices out, by any number of threads.
+
+The text is cut into chunks of CHUNK tokens; step s works on chunk s mod (number of chunks). The
+learning rate and all random draws are functions of the step, so a run that stops between two
+steps continues exactly. With one worker the steps run in order; with more, threads take the next
+step as they come free and update the matrices without locks (Recht et al. 2011), so that the
+last digits depend on timing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sememe.errors import SememeError
+from sememe.static.word2vec.config import Word2VecConfig
+from sememe.tokens.store import TokenStore
+
+CHUNK = 16_384
+LOSS_EVERY = 16
+_WINDOWS, _NOISE, _START = 1, 2, 3  # purposes of random streams
+_TICK_S = 0.1
+
+
+def pool_size(config: Word2VecConfig) -> tuple[int, int]:
+    """(noise words in a pool, centres that share it).
+
+    A word as input should meet as many different noise words at each of its occurrences as in
+    the original program, negatives × (window + 1) on average: fewer cost several points of
+    analogies. Skip-gram meets them in one block, cbow over the blocks that its windows touch.
+    """
+    from sememe.static.rows import padded
+    from sememe.static.word2vec.kernels import BLOCK
+
+    if config.architecture == "skipgram":
+        return padded(config.negatives * (config.window + 1), 4), BLOCK
+    return padded(config.negatives, 4), CBOW_BLOCK
+
+
+CBOW_BLOCK = 2
+
+
+def sentence_index(store: TokenStore) -> np.ndarray:
+    """For each chunk edge, the number of sentences that end at or before it."""
+    edges = np.arange(0, store.num_tokens + CHUNK, CHUNK)
+    index = np.zeros(len(edges), np.int64)
+    size = 1 << 18
+    for start in range(0, len(store.sentence_ends), size):
+        # Read, not mapped: pages of a map would count as this process's memory.
+        ends = np.fromfile(store.path / "sentence_ends.bin", np.int64, size, offset=8 * start)
+        index += np.searchsorted(ends, edges, "right")
+    return index
+
+
+class Run:
+    """All that a training run needs beside the matrices, and the work of one step."""
+
+    def __init__(
+        self,
+        config: Word2VecConfig,
+        store: TokenStore,
+        id_map: np.ndarray,
+        counts: np.ndarray,
+        input: np.ndarray,
+        output: np.ndarray,
+    ) -> None:
+        """id_map: int32, from the store's ids to rows; words without a row map to len(counts)."""
+        from sememe.examples.noise import alias_table
+        from sememe.examples.windows import keep_limits
+
+        self.config, self.store, self.id_map = config, store, id_map
+        self.input, self.output = input.reshape(-1), output.reshape(-1)
+        self.width = input.shape[1]
+        self.limits = keep_limits(counts, config.sample)
+        self.pool, self.block = pool_size(config)
+        self.noise = alias_table(counts, config.noise_exponent)
+        self.tree: Any = None
+        if config.loss == "hierarchical":
+            from sememe.examples.huffman import build_tree
+
+            self.tree = build_tree(counts)
+        self.num_chunks = -(-store.num_tokens // CHUNK)
+        self.num_steps = self.num_chunks * config.epochs
+        self._index = sentence_index(store)
+        self._file = os.open(store.path / "ids.bin", os.O_RDONLY)
+        self._ends_file = os.open(store.path / "sentence_ends.bin", os.O_RDONLY)
+
+    def close(self) -> None:
+        """Let go of the store's files."""
+        os.close(self._file)
+        os.close(self._ends_file)
+
+    def words_at(self, step: int) -> int:
+        """Words of text, rare ones included, that lie before `step`."""
+        epoch, chunk = divmod(step, self.num_chunks)
+        return epoch * self.store.num_tokens + min(chunk * CHUNK, self.store.num_tokens)
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step: linear decay over the whole run."""
+        done = self.words_at(step) / (self.store.num_tokens * self.config.epochs)
+        start, end = self.config.learning_rate, self.config.min_learning_rate
+        return max(end, start - (start - end) * done)
+
+    def _read(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+        """(rows of the chunk's words, ends of its sentences)."""
+        item = self.store.ids.dtype.itemsize
+        data = os.pread(self._file, CHUNK * item, chunk * CHUNK * item)
+        ids = self.id_map[np.frombuffer(data, self.store.ids.dtype)]
+        first, last = int(self._index[chunk]), int(self._index[chunk + 1])
+        ends_data = os.pread(self._ends_file, 8 * (last - first), 8 * first)
+        ends = np.frombuffer(ends_data, np.int64) - chunk * CHUNK
+        # A sentence that runs over the edge of the chunk is cut there.
+        return ids, np.append(ends, len(ids))
+
+    def step(self, step: int, buffers: list[np.ndarray], stats: np.ndarray) -> None:
+        """Train on the chunk of `step`."""
+        from sememe.examples.noise import draw_noise
+        from sememe.examples.randomness import stream_key
+        from sememe.examples.windows import draw_windows
+        from sememe.static.word2vec import kernels
+
+        config, width, rate = self.config, self.width, np.float32(self.rate_at(step))
+        ids, ends = self._read(step % self.num_chunks)
+        key = np.uint64(stream_key(config.seed, _WINDOWS, step))
+        num = draw_windows(ids, ends, self.limits, config.window, key, *buffers)
+        chunk = (*buffers, num)
+        is_mean, is_skipgram = config.combine == "mean", config.architecture == "skipgram"
+        matrices = (self.input, self.output, width)
+        if config.loss == "softmax":
+            kernels.full_softmax(*chunk, *matrices, rate, is_skipgram, is_mean, LOSS_EVERY, stats)
+            return
+        if config.loss == "hierarchical":
+            path = (self.tree.starts, self.tree.nodes, self.tree.codes)
+            if is_skipgram:
+                kernels.skipgram_hierarchical(
+                    *chunk, *path, self.tree.max_length, *matrices, config.window, rate,
+                    LOSS_EVERY, stats,
+                )  # fmt: skip
+            else:
+                kernels.cbow_hierarchical(
+                    *chunk, *path, *matrices, rate, is_mean, LOSS_EVERY, stats
+                )
+            return
+        noise = np.empty(-(-num // self.block) * self.pool, np.int32)
+        draw_noise(*self.noise, np.uint64(stream_key(config.seed, _NOISE, step)), noise)
+        weight = np.float32(config.negatives / self.pool)
+        if is_skipgram:
+            kernels.skipgram_negative(
+                *chunk, noise, *matrices, config.window, self.pool, weight, rate, LOSS_EVERY, stats
+            )
+        else:
+            kernels.cbow_negative(
+                *chunk, noise, *matrices, config.window, self.pool, self.block, weight, rate,
+                is_mean, LOSS_EVERY, stats,
+            )  # fmt: skip
+
+    def advance(self, step: int, end: int, on_tick: Callable[[int, np.ndarray], bool]) -> int:
+        """Run the steps from `step` up to `end` and return the step reached.
+
+        `on_tick(step, stats)` is called ten times a second; where it returns False, or an
+        exception such as KeyboardInterrupt comes up, the threads finish the steps they are at.
+        """
+        crew = _Crew(self, step, end)
+        threads = [
+            threading.Thread(target=crew.work, daemon=True) for _ in range(self.config.num_workers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                threads[0].join(_TICK_S) if threads[0].is_alive() else time.sleep(_TICK_S / 10)
+                if not on_tick(crew.next_step, crew.stats()):
+                    break
+        finally:
+            crew.is_stopping = True
+            for thread in threads:
+                thread.join()
+            self.reached = crew.next_step
+        if crew.error is not None:
+            raise crew.error
+        on_tick(crew.next_step, crew.stats())
+        return crew.next_step
+
+
+class _Crew:
+    """Threads that share one counter of steps."""
+
+    def __init__(self, run: Run, step: int, end: int) -> None:
+        self._run, self.next_step, self._end = run, step, end
+        self.is_stopping = False
+        self.error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._all_stats: list[np.ndarray] = []
+
+    def stats(self) -> np.ndarray:
+        """[loss, pairs in it, all pairs] of every thread together."""
+        return sum(self._all_stats, np.zeros(3))
+
+    def _take(self) -> int:
+        with self._lock:
+            if self.is_stopping or self.error is not None or self.next_step >= self._end:
+                return -1
+            self.next_step += 1
+            return self.next_step - 1
+
+    def work(self) -> None:
+        """Take steps until there are no more."""
+        stats = np.zeros(3)
+        self._all_stats.append(stats)
+        buffers = [np.empty(CHUNK, np.int32) for _ in range(3)]
+        try:
+            while (step := self._take()) >= 0:
+                self._run.step(step, buffers, stats)
+        except BaseException as error:
+            self.error = error
+
+
+class DivergedError(SememeError):
+    """Training ran away to infinity."""
