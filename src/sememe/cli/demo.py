@@ -62,7 +62,6 @@ def demo(
     _collect(reporter)
     model = Word2Vec(dim=dim, epochs=epochs, workers=workers, seed=seed)
     model.fit(None, out=out, progress=reporter)
-    model.save(out)
     vectors = model.vectors
     result = evaluate_words(vectors, reporter=reporter)
     pairs = [pair for pair in PAIRS if all(word in vectors for word in pair)]

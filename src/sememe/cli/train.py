@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +16,8 @@ from sememe.text.settings import TextSettings
 if TYPE_CHECKING:
     from sememe.progress import Reporter
     from sememe.static.word2vec import Word2Vec
+    from sememe.static.word2vec.callbacks import Callback
+    from sememe.vectors import WordVectors
 
 app = typer.Typer(help="Train a model on your text.", no_args_is_help=True)
 
@@ -93,6 +96,8 @@ def word2vec(
     from sememe.errors import OptionError
     from sememe.progress import Reporter
     from sememe.static.word2vec import Word2Vec
+    from sememe.static.word2vec.model import check_replaceable
+    from sememe.vectors import load
 
     reporter = Reporter(quiet=quiet)
     if preview:
@@ -104,15 +109,24 @@ def word2vec(
     _check("--checkpoint-minutes", checkpoint_minutes)
     _check("--evaluate-every", evaluate_every)
     _check("--early-stopping", early_stopping)
-    model = Word2Vec(config=config)
-    model.fit(
-        _text_or_store(corpus, config, text, store, phrases, reporter),
+    if resume and (finished := _finished(out, config)):
+        reporter.note(f"{out} was trained to its end already: there is nothing to resume.")
+        _tell(finished, out, json)
+        return
+    check_replaceable(out)
+    callbacks = _callbacks(evaluate_every, data, early_stopping, reporter)
+    model = Word2Vec(config).fit(
+        corpus,
         text=text,
+        phrases=phrases,
+        start=load(start) if start else None,
+        store=store,
         out=out,
         resume=resume,
+        checkpoint_minutes=checkpoint_minutes or math.inf,
+        callbacks=callbacks,
         progress=reporter,
     )
-    model.save(out)
     _tell(model, out, json)
 
 
@@ -130,31 +144,53 @@ def _preview(corpus: list[str] | None, config: Word2VecConfig, text: TextSetting
     typer.echo(preview(corpus, config, text))
 
 
-def _text_or_store(
-    corpus: list[str] | None,
-    config: Word2VecConfig,
-    text: TextSettings,
-    store: Path | None,
-    phrases: int,
-    reporter: Reporter,
-) -> Any:
-    """The corpus as it was given, or its token store where the options ask something of that."""
-    if store is None and not phrases:
-        return corpus
-    from sememe.tokens.phrases import find_phrases
-    from sememe.tokens.store import open_or_build
+def _finished(out: Path, config: Word2VecConfig) -> Word2Vec | None:
+    """The model in `out` if its training came to an end; one of other options is refused."""
+    from sememe.errors import OptionError
+    from sememe.static.word2vec import Word2Vec
+    from sememe.storage.folder import MANIFEST
 
-    made = open_or_build(
-        corpus,
-        text,
-        min_count=config.min_count,
-        workers=config.workers,
-        path=store,
-        progress=reporter,
-    )
-    if phrases:
-        made = find_phrases(made, passes=phrases, workers=config.workers, progress=reporter)
-    return made
+    if Path(f"{out}.checkpoints").exists() or not (out / MANIFEST).is_file():
+        return None
+    model = Word2Vec.load(out)
+    now, then = config.to_dict(), model.config.to_dict()
+    other = [
+        f"{name} was {then[name]}, is {now[name]}"
+        for name in now
+        if name not in ("workers", "vectors") and now[name] != then[name]
+    ]
+    if other:
+        raise OptionError(
+            f"{out} was trained to its end with other options ({'; '.join(other)}): "
+            "choose another --out, or train anew without --resume."
+        )
+    return model
+
+
+def _callbacks(
+    evaluate_every: int, data: str | None, early_stopping: int, reporter: Reporter
+) -> list[Callback]:
+    """What is asked of the vectors while they are trained; the questions are checked first."""
+    from sememe.errors import OptionError
+
+    if not evaluate_every:
+        if data is not None or early_stopping:
+            raise OptionError("--data and --early-stopping need --evaluate-every.")
+        return []
+    from sememe.evaluation import evaluate_words
+    from sememe.evaluation.words import find_files
+    from sememe.static.word2vec.callbacks import Evaluate
+
+    find_files(data)
+
+    def score(vectors: WordVectors) -> float:
+        scores = evaluate_words(vectors, data).scores
+        values = [one.value for one in scores if math.isfinite(one.value)]
+        mean = sum(values) / len(values) if values else math.nan
+        reporter.note(f"score {mean:.4f}, the mean of {len(values)} of {len(scores)} files")
+        return mean
+
+    return [Evaluate(score, every_words=evaluate_every, patience=early_stopping)]
 
 
 def _tell(model: Word2Vec, out: Path, as_json: bool) -> None:
