@@ -139,7 +139,7 @@ def _check(name: str, value: float, high: float = 1e15) -> None:
 
 
 def _preview(corpus: list[str] | None, config: Word2VecConfig, text: TextSettings) -> None:
-    from sememe.static.word2vec.preview import preview
+    from sememe.cli.preview import preview
 
     typer.echo(preview(corpus, config, text))
 
