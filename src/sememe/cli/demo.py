@@ -26,10 +26,13 @@ ANALOGIES = (
     ("numpy", "array", "torch"),
     ("row", "rows", "column"),
     ("minimum", "maximum", "smallest"),
-    ("matplotlib", "plot", "networkx"),
+    ("matplotlib", "figure", "networkx"),
     ("read", "reading", "write"),
+    ("server", "client", "parent"),
+    ("horizontal", "vertical", "left"),
     ("sin", "cos", "sinh"),
 )
+_FREQUENT = 6_000  # rarer words are names of functions more often than words
 PAIRS = (
     ("minimum", "maximum"), ("smallest", "largest"), ("lower", "upper"), ("row", "column"),
     ("left", "right"), ("first", "last"), ("start", "end"), ("input", "output"),
@@ -43,7 +46,7 @@ def demo(
         Path, typer.Option("--out", "-o", help="The model folder; pictures stand beside it.")
     ] = Path("runs/demo"),
     dim: Annotated[int, typer.Option(help="Numbers in a vector.")] = 100,
-    epochs: Annotated[int, typer.Option(help="Passes over the text.")] = 8,
+    epochs: Annotated[int, typer.Option(help="Passes over the text.")] = 20,
     workers: Annotated[int, typer.Option(help="Threads; 0 takes every core.")] = 0,
     seed: Annotated[int, typer.Option(help="Start of every random choice.")] = 1,
     json: Json = False,
@@ -95,9 +98,12 @@ def _answers(vectors: WordVectors) -> dict[str, Any]:
     known = [word for word in WORDS if word in vectors]
     asked = [three for three in ANALOGIES if all(word in vectors for word in three)]
     return {
-        "neighbors": dict(zip(known, vectors.neighbors_of_many(known, 6), strict=True)),
+        "neighbors": dict(
+            zip(known, vectors.neighbors_of_many(known, 6, restrict_vocab=_FREQUENT), strict=True)
+        ),
         "analogies": [
-            {"question": three, "answers": vectors.analogy(*three, num=3)} for three in asked
+            {"question": three, "answers": vectors.analogy(*three, num=3, restrict_vocab=_FREQUENT)}
+            for three in asked
         ],
     }
 
