@@ -53,7 +53,7 @@ def seconds_of(*arguments: str) -> float:
     command = [sys.executable, "-c", code, sys.executable, *arguments]
     return min(
         float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        for _ in range(3)
+        for _ in range(5)
     )
 
 
