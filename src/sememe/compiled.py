@@ -28,9 +28,18 @@ def _sources_hash() -> str:
     return digest.hexdigest()
 
 
+def _kernels_dir() -> Path:
+    return cache_dir() / "kernels" / _sources_hash()
+
+
+def is_first_use() -> bool:
+    """Whether nothing has been compiled yet for these sources on this machine."""
+    return not _kernels_dir().exists()
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` at first use: no GIL, fused and reordered float arithmetic allowed."""
-    numba.config.CACHE_DIR = str(cache_dir() / "kernels" / _sources_hash())
+    numba.config.CACHE_DIR = str(_kernels_dir())  # type: ignore[attr-defined]
     # Contraction and reordering let LLVM vectorise a dot product; NaN and infinity keep their
     # meaning, because the divergence checks look for them.
     fastmath = {"reassoc", "contract", "nsz", "arcp", "afn"}

@@ -131,7 +131,9 @@ def test_reference_follows_the_gradient(architecture, loss, combine):
         if c != centre:
             chunk.left[c], chunk.right[c] = c, c + 1
     input, output, _, _ = run_reference(chunk, architecture, loss, combine)
-    tensors = [torch.tensor(m, dtype=torch.float64, requires_grad=True) for m in chunk.copies(float)]
+    tensors = [
+        torch.tensor(m, dtype=torch.float64, requires_grad=True) for m in chunk.copies(float)
+    ]
     loss_value = torch_loss(torch, chunk, tensors, centre, architecture, loss, combine)
     loss_value.backward()
     for matrix, before, tensor in zip((input, output), chunk.copies(float), tensors, strict=True):

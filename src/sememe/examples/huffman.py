@@ -1,4 +1,4 @@
-"""Huffman codes of words: the binary tree that hierarchical softmax walks (Mikolov et al. 2013b)."""
+"""Huffman codes: the binary tree that hierarchical softmax walks (Mikolov et al. 2013b)."""
 
 from __future__ import annotations
 

@@ -110,7 +110,9 @@ def sum_scaled(factors, source, rows, num, target, width):
     for d in range(0, width, LANES):
         total = simd.spread(_ZERO)
         for k in range(num):
-            total = simd.multiply_add(total, simd.spread(factors[k]), simd.load(source, rows[k] + d))
+            total = simd.multiply_add(
+                total, simd.spread(factors[k]), simd.load(source, rows[k] + d)
+            )
         simd.store(target, d, total)
 
 
@@ -246,13 +248,9 @@ def combine_into(factors, at, row_step, step, num, source, targets, first, last,
         has_four = a + 4 <= last
         if has_four:
             t0, t1, t2, t3 = targets[a], targets[a + 1], targets[a + 2], targets[a + 3]
-            has_four = (
-                t0 != t1 and t0 != t2 and t0 != t3 and t1 != t2 and t1 != t3 and t2 != t3
-            )
+            has_four = t0 != t1 and t0 != t2 and t0 != t3 and t1 != t2 and t1 != t3 and t2 != t3
         if has_four:
-            combine_tile(
-                factors, at, row_step, step, num, source, 0, target, t0, t1, t2, t3, width
-            )
+            combine_tile(factors, at, row_step, step, num, source, 0, target, t0, t1, t2, t3, width)
             a += 4
             at += 4 * row_step
         else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 
@@ -20,7 +20,7 @@ def provenance() -> dict[str, Any]:
             continue
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]] if sys.argv else [],
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "versions": versions,

@@ -15,8 +15,11 @@ import numpy as np
 
 from sememe.errors import ArtifactError
 
-_TO_NAME = {"f8": "F64", "f4": "F32", "f2": "F16", "i8": "I64", "i4": "I32", "i2": "I16",
-            "i1": "I8", "u8": "U64", "u4": "U32", "u2": "U16", "u1": "U8", "b1": "BOOL"}  # fmt: skip
+_TO_NAME = {
+    "f8": "F64", "f4": "F32", "f2": "F16", "b1": "BOOL",
+    "i8": "I64", "i4": "I32", "i2": "I16", "i1": "I8",
+    "u8": "U64", "u4": "U32", "u2": "U16", "u1": "U8",
+}  # fmt: skip
 _TO_DTYPE = {name: np.dtype(f"<{code}") for code, name in _TO_NAME.items()}
 _MAX_HEADER_SIZE = 100_000_000
 

@@ -1,4 +1,4 @@
-"""The options of word2vec: one dataclass that the command, the Python call and sememe.json share."""
+"""The options of word2vec: one dataclass for the command, the Python call and sememe.json."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def _option(default: Any, help_text: str) -> Any:
 class Word2VecConfig:
     """What word2vec learns and how (Mikolov et al. 2013a, 2013b); names as the field uses them."""
 
-    architecture: Architecture = _option("skipgram", "Predict the context (skipgram) or from it (cbow).")
+    architecture: Architecture = _option(
+        "skipgram", "Predict the context (skipgram) or from it (cbow)."
+    )
     loss: Loss = _option("negative", "Negative sampling, hierarchical softmax or the full softmax.")
     dim: int = _option(100, "Numbers in a vector.")
     window: int = _option(5, "Furthest context word on each side; shorter windows are drawn too.")

@@ -24,9 +24,9 @@ from sememe.static.word2vec.model import (
     check_replaceable,
     trainable_words,
 )
-from sememe.static.word2vec.training import DivergedError, Run
+from sememe.static.word2vec.training import Crew, DivergedError, Run
 from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import read_json, write_json
+from sememe.storage.folder import MANIFEST, read_json, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
@@ -101,7 +101,11 @@ def fit(
     output = matrix(_num_outputs(config, size), config.dim)
     plan = {"config": _lasting(config), "content": store.manifest.get("content"), "words": size}
     step, seconds, model.history = 0, 0.0, History()
-    if keeper is not None and resume and (found := keeper.latest()) is not None:
+    found = keeper.latest() if keeper is not None and resume else None
+    if resume and found is None and out is not None and (Path(out) / MANIFEST).exists():
+        reporter.note(f"{out} is finished: there is nothing to resume.")
+        return _finished(model, Path(out), plan)
+    if found is not None:
         step, seconds, model.history = _restore(found, plan, input, output)
         reporter.note(f"Resuming at step {step:,} from {found}.")
     else:
@@ -120,6 +124,7 @@ def fit(
     finally:
         run.close()
     driver.hand_over()
+    model.plan = plan
     if out is not None:
         model.save(out)
         if keeper is not None:
@@ -167,6 +172,30 @@ def continue_fit(model: Word2Vec, store: TokenStore, epochs: int, reporter: Repo
     return model
 
 
+def _finished(model: Word2Vec, out: Path, plan: dict[str, Any]) -> Word2Vec:
+    """Open what an earlier run finished, after checking that it is the same run."""
+    _check_plan(out, read_json(out / MANIFEST).get("plan"), plan)
+    other = Word2Vec.load(out)
+    model.history = other.history
+    model.adopt(other.vocabulary, other.input, other.output)
+    return model
+
+
+def _check_plan(place: Path, old: Any, plan: dict[str, Any]) -> None:
+    """Refuse to go on with what was made with other options or from other text."""
+    if not isinstance(old, dict) or not isinstance(old.get("config"), dict):
+        raise ArtifactError(f"{place} does not say how it was made; start again without resume.")
+    other = [
+        f"{name} was {value}, is {plan['config'].get(name)}"
+        for name, value in old["config"].items()
+        if plan["config"].get(name) != value
+    ]
+    if other:
+        raise OptionError(f"{place} was made with other options: {'; '.join(other)}.")
+    if old != plan:
+        raise ArtifactError(f"{place} was made from other text; start again without resume.")
+
+
 def _lasting(config: Word2VecConfig) -> dict[str, Any]:
     """The options that must not change between a run and its continuation."""
     options = config.to_dict()
@@ -179,17 +208,7 @@ def _restore(
 ) -> tuple[int, float, History]:
     """Read a checkpoint into the matrices, after checking that it belongs to this run."""
     state = read_json(found / _STATE)
-    other = [
-        f"{name} was {old}, is {plan['config'].get(name)}"
-        for name, old in state["plan"]["config"].items()
-        if plan["config"].get(name) != old
-    ]
-    if other:
-        raise OptionError(f"The checkpoint {found} was made with other options: {'; '.join(other)}.")
-    if state["plan"] != plan:
-        raise ArtifactError(
-            f"The checkpoint {found} was made from other text; start again without resume."
-        )
+    _check_plan(found, state.get("plan"), plan)
     tensors = read_tensors(found / TENSORS)
     for name, rows in (("input", input), ("output", output)):
         if name not in tensors or tensors[name].shape != rows.shape:
@@ -219,7 +238,6 @@ class _Driver:
         self._base = np.zeros(3)
         self._stats = np.zeros(3)
         self._every = max(1, run.num_steps // _RECORDS)
-        self._next_record = 0
 
     @property
     def seconds(self) -> float:
@@ -236,21 +254,20 @@ class _Driver:
     def drive(self, step: int, checkpoint_s: float) -> None:
         """Run every step that is left."""
         run, first = self.run, step
+        run.reached = step
         total = run.words_at(run.num_steps)
-        self._next_record = step + self._every
         saved_s = time.monotonic()
         self.reporter.note(_greeting(run, self.vocabulary))
         with self.reporter.task("training", total, "words", start=run.words_at(step)) as task:
 
-            def on_tick(at: int, stats: np.ndarray) -> bool:
-                self._stats = self._base + stats
-                self._watch(at, first, task)
+            def on_tick(crew: Crew) -> bool:
+                self._watch(crew, first, task)
                 return time.monotonic() - saved_s < checkpoint_s
 
             try:
                 while step < run.num_steps:
                     end = min([run.num_steps, *(self._due(c, step) for c in self.callbacks)])
-                    step = run.advance(step, end, on_tick)
+                    step = run.advance(step, end, self._every, on_tick)
                     self._base = self._stats
                     if step == end and self._call(step):
                         break
@@ -260,7 +277,7 @@ class _Driver:
             except KeyboardInterrupt:
                 self._checkpoint(run.reached)
                 raise
-        self._record(step, first)
+        self._record(step, self._stats, first)
 
     def _due(self, callback: Callback, step: int) -> int:
         """The step after `step` at which a callback is to be asked."""
@@ -286,26 +303,27 @@ class _Driver:
         self.model.history.append(record)
         return any(answers)
 
-    def _watch(self, step: int, first: int, task: Any) -> None:
-        loss = _mean_loss(self._stats - self._recorded)
-        if math.isinf(loss):
-            loss = math.nan
-        if self._stats[1] and not math.isfinite(self._stats[0]):
+    def _watch(self, crew: Crew, first: int, task: Any) -> None:
+        while crew.marks:
+            step, stats = crew.marks.pop(0)
+            self._record(step, self._base + stats, first)
+        self._stats = self._base + crew.stats()
+        if not np.isfinite(self._stats[0]):
             raise DivergedError(
                 "Training diverged: the loss is not a number any more. Lower learning_rate "
                 f"({self.model.config.learning_rate})."
             )
-        task.update(
-            self.run.words_at(step), loss=loss, learning_rate=self.run.rate_at(step)
-        )
-        if step >= self._next_record:
-            self._record(step, first)
+        figures = {"learning_rate": self.run.rate_at(crew.next_step)}
+        if self.model.history:
+            figures["loss"] = float(self.model.history.smooth("loss")[-1])
+        task.update(self.run.words_at(crew.next_step), **figures)
 
-    def _record(self, step: int, first: int) -> None:
-        since = self._stats - self._recorded
+    def _record(self, step: int, stats: np.ndarray, first: int) -> None:
+        """Keep the figures since the last record, if there are any."""
+        since = stats - self._recorded
         if not since[1]:
             return
-        self._recorded, self._next_record = self._stats.copy(), step + self._every
+        self._recorded = stats.copy()
         words = self.run.words_at(step)
         self.model.history.append(
             {

@@ -252,9 +252,7 @@ def skipgram_hierarchical(
         change[: (num_rows + 3) // 4 * 4 * width] = _ZERO
         for j in range(0, num_rows, 4):
             for k in range(0, length, 4):
-                score_tile(
-                    hidden, j * width, path, k * width, width, g, j * stride + k, stride
-                )
+                score_tile(hidden, j * width, path, k * width, width, g, j * stride + k, stride)
         has_loss = c % loss_every == 0
         stats[2] += num_rows
         for j in range((num_rows + 3) // 4 * 4):

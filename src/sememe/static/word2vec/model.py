@@ -42,6 +42,7 @@ class Word2Vec:
         self.config = replace(config or Word2VecConfig(), **options)
         self.text = TextSettings()
         self.history = History()
+        self.plan: dict[str, Any] = {}  # what identifies the run that made it
         self.vocabulary = Vocabulary.from_words([])
         self.input = np.empty((0, self.config.dim), np.float32)
         self.output = np.empty((0, self.config.dim), np.float32)
@@ -73,10 +74,13 @@ class Word2Vec:
         is the place of the token store. With `out` the model is saved there, checkpoints lie
         beside it while it trains, and `resume` continues from the last one.
         """
+        from sememe.compiled import is_first_use
         from sememe.static.word2vec.fitting import fit
 
         reporter = _reporter(progress)
         self.text = _text_settings(text, text_options)
+        if is_first_use():
+            reporter.note("Compiling the kernels: once for this version, about half a minute.")
         tokens = self._open(corpus, phrases, store, reporter)
         return fit(
             self, tokens, start=start, out=out, resume=resume,
@@ -167,6 +171,7 @@ class Word2Vec:
                 "dim": self.config.dim,
                 "config": self.config.to_dict(),
                 "text": self.text.to_dict(),
+                "plan": self.plan,
                 "provenance": provenance(),
             },
         )
@@ -193,7 +198,9 @@ class Word2Vec:
         vocabulary = Vocabulary.from_tensors(tensors)
         shape = (len(vocabulary), model.config.dim)
         if "input" not in tensors or "output" not in tensors or tensors["input"].shape != shape:
-            raise ArtifactError(f"{folder / TENSORS} does not hold {shape[0]:,} × {shape[1]} vectors.")
+            raise ArtifactError(
+                f"{folder / TENSORS} does not hold {shape[0]:,} × {shape[1]} vectors."
+            )
         model.adopt(vocabulary, tensors["input"], tensors["output"])
         model.history = History.load(folder / HISTORY)
         return model

@@ -131,7 +131,7 @@ def full_softmax(
     tokens: np.ndarray, left: np.ndarray, right: np.ndarray,
     input: np.ndarray, output: np.ndarray, *, rate: float, is_skipgram: bool, is_mean: bool,
 ) -> Loss:  # fmt: skip
-    """The definition: p(target | hidden) = exp(output[target] · hidden) / Σ_w exp(output[w] · …)."""
+    """The definition: p(target | hidden) ∝ exp(output[target] · hidden) over all words."""
     loss, num_pairs = 0.0, 0
     for c in range(len(tokens)):
         context = tokens[window_of(c, left, right)]

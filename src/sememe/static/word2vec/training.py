@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from sememe.tokens.store import TokenStore
 
 CHUNK = 16_384
 LOSS_EVERY = 16
-_WINDOWS, _NOISE, _START = 1, 2, 3  # purposes of random streams
+_WINDOWS, _NOISE = 1, 2  # purposes of random streams
 _TICK_S = 0.1
 
 
@@ -86,6 +86,7 @@ class Run:
             self.tree = build_tree(counts)
         self.num_chunks = -(-store.num_tokens // CHUNK)
         self.num_steps = self.num_chunks * config.epochs
+        self.reached = 0
         self._index = sentence_index(store)
         self._file = os.open(store.path / "ids.bin", os.O_RDONLY)
         self._ends_file = os.open(store.path / "sentence_ends.bin", os.O_RDONLY)
@@ -159,41 +160,36 @@ class Run:
                 is_mean, LOSS_EVERY, stats,
             )  # fmt: skip
 
-    def advance(self, step: int, end: int, on_tick: Callable[[int, np.ndarray], bool]) -> int:
+    def advance(self, step: int, end: int, every: int, on_tick: Callable[[Crew], bool]) -> int:
         """Run the steps from `step` up to `end` and return the step reached.
 
-        `on_tick(step, stats)` is called ten times a second; where it returns False, or an
-        exception such as KeyboardInterrupt comes up, the threads finish the steps they are at.
+        The crew keeps its figures at every `every`-th step. `on_tick(crew)` is called ten times a
+        second and at the end; where it returns False, or an exception such as KeyboardInterrupt
+        comes up, the threads finish the steps they are at.
         """
-        crew = _Crew(self, step, end)
-        threads = [
-            threading.Thread(target=crew.work, daemon=True) for _ in range(self.config.num_workers)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            while any(thread.is_alive() for thread in threads):
-                threads[0].join(_TICK_S) if threads[0].is_alive() else time.sleep(_TICK_S / 10)
-                if not on_tick(crew.next_step, crew.stats()):
-                    break
-        finally:
-            crew.is_stopping = True
-            for thread in threads:
-                thread.join()
-            self.reached = crew.next_step
-        if crew.error is not None:
-            raise crew.error
-        on_tick(crew.next_step, crew.stats())
+        crew = Crew(self, step, end, every)
+        with ThreadPoolExecutor(self.config.num_workers) as threads:
+            work = [threads.submit(crew.work) for _ in range(self.config.num_workers)]
+            try:
+                while wait(work, _TICK_S).not_done and on_tick(crew):
+                    pass
+            finally:
+                crew.is_stopping = True
+                _wait_through_interrupts(work)
+                self.reached = crew.next_step
+        for future in work:
+            future.result()
+        on_tick(crew)
         return crew.next_step
 
 
-class _Crew:
+class Crew:
     """Threads that share one counter of steps."""
 
-    def __init__(self, run: Run, step: int, end: int) -> None:
-        self._run, self.next_step, self._end = run, step, end
+    def __init__(self, run: Run, step: int, end: int, every: int) -> None:
+        self._run, self.next_step, self._end, self._every = run, step, end, every
+        self.marks: list[tuple[int, np.ndarray]] = []
         self.is_stopping = False
-        self.error: BaseException | None = None
         self._lock = threading.Lock()
         self._all_stats: list[np.ndarray] = []
 
@@ -203,8 +199,10 @@ class _Crew:
 
     def _take(self) -> int:
         with self._lock:
-            if self.is_stopping or self.error is not None or self.next_step >= self._end:
+            if self.is_stopping or self.next_step >= self._end:
                 return -1
+            if self.next_step % self._every == 0:
+                self.marks.append((self.next_step, self.stats()))
             self.next_step += 1
             return self.next_step - 1
 
@@ -216,8 +214,19 @@ class _Crew:
         try:
             while (step := self._take()) >= 0:
                 self._run.step(step, buffers, stats)
-        except BaseException as error:
-            self.error = error
+        except BaseException:
+            self.is_stopping = True
+            raise
+
+
+def _wait_through_interrupts(work: list[Future[None]]) -> None:
+    """Wait for steps under way, a matter of milliseconds, even if Ctrl-C is pressed again."""
+    while True:
+        try:
+            wait(work)
+            return
+        except KeyboardInterrupt:
+            continue
 
 
 class DivergedError(SememeError):
