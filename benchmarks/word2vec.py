@@ -147,16 +147,15 @@ def measure_quality(text: str, words: Path, results: Path, evaluator: str, tools
                 results.write_text(json.dumps(done, indent=1))
                 print(name, {k: v if isinstance(v, str) else round(v, 2)
                              for k, v in done[name].items()}, flush=True)  # fmt: skip
+    keys = ("analogies", "wordsim353", "simlex999", "words_per_s")
     for architecture, dim, seeds in QUALITY:
         for tool in ("gensim", "sememe"):
-            rows = [
-                done[n] for s in seeds if (n := f"{tool} {architecture} {dim} seed {s}") in done
-            ]
+            names = [f"{tool} {architecture} {dim} seed {seed}" for seed in seeds]
+            rows = [done[name] for name in names if name in done]
             if rows:
-                means = {key: statistics.mean(row[key] for row in rows)
-                         for key in ("analogies", "wordsim353", "simlex999", "words_per_s")}  # fmt: skip
-                print(f"{architecture:8} {dim} {tool:6} ({len(rows)} seeds): "
-                      + ", ".join(f"{key} {value:,.2f}" for key, value in means.items()))  # fmt: skip
+                means = {key: statistics.mean(row[key] for row in rows) for key in keys}
+                figures = ", ".join(f"{key} {value:,.2f}" for key, value in means.items())
+                print(f"{architecture:8} {dim} {tool:6} ({len(rows)} seeds): {figures}")
 
 
 def main() -> None:

@@ -152,10 +152,10 @@ def torch_loss(torch, chunk, tensors, centre, architecture, loss, combine):
             # Forward the mean, backward the sum: the step that the C program takes.
             hidden = hidden.detach() + rows.sum(0) - rows.sum(0).detach()
         pairs = [(hidden, word)]
-    elif loss == "hierarchical":
-        pairs = [(input[other], word) for other in context]
-    else:
+    elif loss == "softmax":
         pairs = [(input[word], other) for other in context]
+    else:
+        pairs = [(input[other], word) for other in context]
     total = 0.0
     logsigmoid = torch.nn.functional.logsigmoid
     # A centre's block number is 0 for skip-gram (8 centres a block) and cbow (2 a block).

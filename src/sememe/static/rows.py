@@ -238,25 +238,26 @@ def combine_tile(factors, at, row_step, step, num, source, i, target, t0, t1, t2
 
 
 @kernel
-def combine_into(factors, at, row_step, step, num, source, targets, first, last, target, width):
-    """target row targets[a] += Σ_s factors[a, s] · source row s for a from `first` to `last`.
+def combine_into(factors, at, row_step, step, num, source, i, target, rows, first, last, width):
+    """target row rows[a] += Σ_s factors[a, s] · source row s for a from `first` to `last`.
 
-    `targets` holds offsets; a row may occur twice. `at` is the offset of factors[first, 0].
+    `rows` holds offsets, and a row may occur twice. `at` is the offset of factors[first, 0], i that
+    of the first source row.
     """
     a = first
     while a < last:
         has_four = a + 4 <= last
         if has_four:
-            t0, t1, t2, t3 = targets[a], targets[a + 1], targets[a + 2], targets[a + 3]
+            t0, t1, t2, t3 = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
             has_four = t0 != t1 and t0 != t2 and t0 != t3 and t1 != t2 and t1 != t3 and t2 != t3
         if has_four:
-            combine_tile(factors, at, row_step, step, num, source, 0, target, t0, t1, t2, t3, width)
+            combine_tile(factors, at, row_step, step, num, source, i, target, t0, t1, t2, t3, width)
             a += 4
             at += 4 * row_step
         else:
             f = at
             for s in range(num):
-                add_scaled(factors[f], source, s * width, target, targets[a], width)
+                add_scaled(factors[f], source, i + s * width, target, rows[a], width)
                 f += step
             a += 1
             at += row_step

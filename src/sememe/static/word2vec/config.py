@@ -33,7 +33,9 @@ class Word2VecConfig:
     min_count: int = _option(5, "Leave out words that are rarer than this.")
     max_words: int = _option(0, "Keep at most this many words, the most frequent; 0 keeps all.")
     epochs: int = _option(5, "Passes over the text.")
-    learning_rate: float = _option(0.025, "Step size at the start.")
+    learning_rate: float = _option(
+        0.0, "Step size at the start; 0 takes 0.03 for skipgram, 0.05 for cbow."
+    )
     min_learning_rate: float = _option(1e-4, "Step size at the end of its linear decay.")
     combine: Literal["mean", "sum"] = _option("mean", "How cbow joins its context vectors.")
     vectors: Kept = _option("input", "Vectors to use: input, output, their sum or concatenation.")
@@ -61,16 +63,27 @@ class Word2VecConfig:
             value = getattr(self, name)
             if not low <= value <= high:  # NaN fails this too
                 raise OptionError(f"{name} must lie between {low:,} and {high:,}, not {value}.")
-        if self.learning_rate <= 0 or self.min_learning_rate > self.learning_rate:
+        if self.min_learning_rate > self.start_rate:
             raise OptionError(
-                "learning_rate must be positive and not below min_learning_rate "
-                f"({self.learning_rate} and {self.min_learning_rate} were given)."
+                "learning_rate must not be below min_learning_rate "
+                f"({self.start_rate} and {self.min_learning_rate} were given)."
             )
+
+    @property
+    def start_rate(self) -> float:
+        """The learning rate at the start: the given one, or that of the architecture."""
+        # cbow takes larger steps, as in the released C program: it makes one where skip-gram
+        # makes one for each pair.
+        return self.learning_rate or (0.03 if self.architecture == "skipgram" else 0.05)
 
     @property
     def num_workers(self) -> int:
         """Threads to start: `workers`, or the cores this process may use."""
-        return self.workers or len(os.sched_getaffinity(0))
+        if self.workers:
+            return self.workers
+        if hasattr(os, "sched_getaffinity"):  # Linux, where a container may be given few cores
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
 
     def to_dict(self) -> dict[str, Any]:
         """The options as they are kept in sememe.json."""

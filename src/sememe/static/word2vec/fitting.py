@@ -311,7 +311,7 @@ class _Driver:
         if not np.isfinite(self._stats[0]):
             raise DivergedError(
                 "Training diverged: the loss is not a number any more. Lower learning_rate "
-                f"({self.model.config.learning_rate})."
+                f"({self.model.config.start_rate})."
             )
         figures = {"learning_rate": self.run.rate_at(crew.next_step)}
         if self.model.history:

@@ -4,9 +4,10 @@ A kernel takes kept words with the bounds of their windows (examples.windows), n
 matrices (flat float32, rows of `width` floats) and a rate, and changes the matrices. Gradients of
 one block are taken at the values before it, then applied: a small step of plain SGD.
 
-BLOCK neighboring centres share one pool of noise words. Each still meets as many different ones
-as in the original program (negatives × pairs of a centre), but a noise row is fetched once a
-block, and its dot product with a centre is taken once for all of the centre's pairs.
+BLOCK neighboring centres share one pool of noise words (training.pool_size says how many): a
+noise row is fetched once a block, and its dot product with a word is taken once for all pairs
+that the word has there. The noise words of a pair weigh negatives ÷ pool each, so that the
+expected loss is that of the original program.
 
 `stats` collects [loss, pairs in it, all pairs]; the loss is taken from every `loss_every`-th block.
 """
@@ -22,7 +23,6 @@ from sememe.static.rows import (
     add_row,
     add_scaled,
     combine_into,
-    combine_tile,
     copy_row,
     dot,
     dot_four,
@@ -33,7 +33,7 @@ from sememe.static.rows import (
     sum_scaled,
 )
 
-BLOCK = 8
+BLOCK = 16
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
@@ -50,107 +50,94 @@ def _span(left, right, first, last):
 
 
 @kernel
-def _score_noise(hidden, pool_rows, scores, stride, at, pool, width):
-    """scores[j, at + k] = hidden row j · noise row k for a whole block."""
-    for j in range(0, BLOCK, 4):
-        for k in range(0, pool, 4):
-            score_tile(
-                hidden, j * width, pool_rows, k * width, width, scores, j * stride + at + k, stride
-            )
-
-
-@kernel
-def _combine_hidden(factors, stride, at, num, source, i, change, j, width):
-    """change rows j to j + 3 += Σ_s factors[j, at + s] · source row s."""
-    t = j * width
-    combine_tile(
-        factors, j * stride + at, stride, 1, num, source, i,
-        change, t, t + width, t + 2 * width, t + 3 * width, width,
-    )  # fmt: skip
-
-
-@kernel
 def skipgram_negative(
     tokens, left, right, num_tokens, noise, input, output, width, window,
     pool, weight, rate, loss_every, stats,
 ):  # fmt: skip
-    """Every centre predicts its window; row weight = pairs × negatives ÷ pool for noise words."""
-    most = (BLOCK + 2 * window + 3) // 4 * 4  # context rows of a block
-    stride = most + pool
-    hidden = np.zeros(BLOCK * width, np.float32)
-    change = np.empty(BLOCK * width, np.float32)
-    outer = np.zeros(stride * width, np.float32)  # context rows, then noise rows
+    """Every word of a window predicts its centre, as in the released C program.
+
+    A block is a matrix: its rows are the words of all windows, its columns the centres and the
+    pool. A word's score with a noise word counts for as many pairs as the word has in the block.
+    """
+    most = (BLOCK + 2 * window + 3) // 4 * 4
+    stride = BLOCK + pool
+    hidden = np.zeros(most * width, np.float32)
+    outer = np.zeros(stride * width, np.float32)
+    sources = np.zeros(most, np.int64)  # where the rows of `hidden` and `outer` come from
     targets = np.zeros(stride, np.int64)
-    g = np.empty(BLOCK * stride, np.float32)
+    g = np.zeros(most * stride, np.float32)
+    is_pair = np.empty(most * BLOCK, np.float32)
     for first in range(0, num_tokens, BLOCK):
         last = min(first + BLOCK, num_tokens)
         low, high = _span(left, right, first, last)
+        num_rows = high - low
         draw = first // BLOCK * pool
+        is_pair[:] = _ZERO
+        for c in range(first, last):
+            targets[c - first] = np.int64(tokens[c]) * width
+            copy_row(output, targets[c - first], outer, (c - first) * width, width)
+            for q in range(left[c], right[c]):
+                is_pair[(q - low) * BLOCK + c - first] = _ONE
+            is_pair[(c - low) * BLOCK + c - first] = _ZERO  # a word does not predict itself
+            if c + BLOCK < num_tokens:
+                prefetch_row(output, np.int64(tokens[c + BLOCK]) * width, width)
+            if c + BLOCK + window < num_tokens:
+                prefetch_row(input, np.int64(tokens[c + BLOCK + window]) * width, width)
         for k in range(pool):
-            targets[most + k] = np.int64(noise[draw + k]) * width
-            copy_row(output, targets[most + k], outer, (most + k) * width, width)
+            targets[BLOCK + k] = np.int64(noise[draw + k]) * width
+            copy_row(output, targets[BLOCK + k], outer, (BLOCK + k) * width, width)
             if draw + pool + k < noise.shape[0]:
                 prefetch_row(output, np.int64(noise[draw + pool + k]) * width, width)
-        for q in range(low, high):
-            targets[q - low] = np.int64(tokens[q]) * width
-            copy_row(output, targets[q - low], outer, (q - low) * width, width)
-        for c in range(first, last):
-            copy_row(input, np.int64(tokens[c]) * width, hidden, (c - first) * width, width)
-            if c + BLOCK < num_tokens:
-                prefetch_row(input, np.int64(tokens[c + BLOCK]) * width, width)
-            if c + BLOCK + window < num_tokens:
-                prefetch_row(output, np.int64(tokens[c + BLOCK + window]) * width, width)
-        g[:] = _ZERO
-        change[:] = _ZERO
-        _score_noise(hidden, outer[most * width :], g, stride, most, pool, width)
-        for j in range(0, last - first, 4):
-            near, far = _span(left, right, first + j, min(first + j + 4, last))
-            start = (near - low) // 4 * 4
-            end = min((far - low + 3) // 4 * 4, most)
-            for q in range(start, end, 4):
-                score_tile(hidden, j * width, outer, q * width, width, g, j * stride + q, stride)
+        for q in range(num_rows):
+            sources[q] = np.int64(tokens[low + q]) * width
+            copy_row(input, sources[q], hidden, q * width, width)
+        for k in range(0, stride, 4):
+            start, end = 0, num_rows
+            if k < BLOCK:  # a few centres meet only the rows of their windows
+                if first + k >= last:
+                    continue
+                start, end = _span(left, right, first + k, min(first + k + 4, last))
+                start, end = (start - low) // 4 * 4, end - low
+            for j in range(start, end, 4):
+                score_tile(hidden, j * width, outer, k * width, width, g, j * stride + k, stride)
         if first // BLOCK % loss_every == 0:
-            _skipgram_loss(g, stride, most, pool, weight, left, right, first, last, low, stats)
-        for j in range(BLOCK):
-            c = first + j
+            _skipgram_loss(g, is_pair, num_rows, stride, weight, stats)
+        for j in range(num_rows):
+            num_pairs = _ZERO
             row = j * stride
-            if c < last:
-                a = left[c] - low
-                b = right[c] - low
-                factor = -rate * weight * np.float32(b - a - 1)
-                stats[2] += b - a - 1
-                g[row : row + a] = _ZERO
-                for q in range(row + a, row + b):
-                    g[q] = rate - rate * sigmoid(g[q])
-                g[row + c - low] = _ZERO  # a word does not predict itself
-                g[row + b : row + most] = _ZERO
-                for k in range(row + most, row + stride):
-                    g[k] = factor * sigmoid(g[k])
-            else:
-                g[row : row + stride] = _ZERO
-        for j in range(0, last - first, 4):
-            near, far = _span(left, right, first + j, min(first + j + 4, last))
-            start = near - low
-            _combine_hidden(g, stride, start, far - near, outer, start * width, change, j, width)
-            _combine_hidden(g, stride, most, pool, outer, most * width, change, j, width)
-        num = last - first
-        combine_into(g, 0, 1, stride, num, hidden, targets, 0, high - low, output, width)
-        combine_into(g, most, 1, stride, num, hidden, targets, most, stride, output, width)
-        for c in range(first, last):
-            add_row(change, (c - first) * width, input, np.int64(tokens[c]) * width, width)
+            for c in range(BLOCK):
+                pair = is_pair[j * BLOCK + c]
+                num_pairs += pair
+                g[row + c] = pair * (rate - rate * sigmoid(g[row + c]))
+            stats[2] += num_pairs
+            factor = -rate * weight * num_pairs
+            for k in range(row + BLOCK, row + stride):
+                g[k] = factor * sigmoid(g[k])
+        for c in range(first, last, 4):
+            stop = min(c + 4, last)
+            start, end = _span(left, right, c, stop)
+            at = (start - low) * stride + c - first
+            combine_into(
+                g, at, 1, stride, end - start, hidden, (start - low) * width,
+                output, targets, c - first, stop - first, width,
+            )  # fmt: skip
+        combine_into(
+            g, BLOCK, 1, stride, num_rows, hidden, 0, output, targets, BLOCK, stride, width
+        )
+        combine_into(g, 0, stride, 1, stride, outer, 0, input, sources, 0, num_rows, width)
 
 
 @kernel
-def _skipgram_loss(scores, stride, most, pool, weight, left, right, first, last, low, stats):
-    """Add the mean-able loss of one block: each pair costs its own and its share of the noise."""
-    for c in range(first, last):
-        row = (c - first) * stride
-        num_pairs = right[c] - left[c] - 1
+def _skipgram_loss(scores, is_pair, num_rows, stride, weight, stats):
+    """Add the loss of one block: each pair costs its own part and its share of the noise."""
+    for j in range(num_rows):
+        num_pairs = 0.0
         loss = 0.0
-        for q in range(left[c], right[c]):
-            if q != c:
-                loss += softplus(-scores[row + q - low])
-        for k in range(row + most, row + most + pool):
+        for c in range(BLOCK):
+            if is_pair[j * BLOCK + c] > _ZERO:
+                num_pairs += 1.0
+                loss += softplus(-scores[j * stride + c])
+        for k in range(j * stride + BLOCK, (j + 1) * stride):
             loss += weight * num_pairs * softplus(scores[k])
         stats[0] += loss
         stats[1] += num_pairs
@@ -231,47 +218,46 @@ def skipgram_hierarchical(
     most = (2 * window + 3) // 4 * 4
     stride = (longest + 3) // 4 * 4
     hidden = np.zeros(most * width, np.float32)
-    change = np.empty(most * width, np.float32)
     path = np.zeros(stride * width, np.float32)
+    sources = np.zeros(most, np.int64)
     targets = np.zeros(stride, np.int64)
-    g = np.empty(most * stride, np.float32)
+    labels = np.zeros(stride, np.float32)
+    g = np.zeros(most * stride, np.float32)
     for c in range(num_tokens):
-        num_rows = right[c] - left[c] - 1
         start = starts[tokens[c]]
         length = starts[tokens[c] + 1] - start
-        if num_rows == 0 or length == 0:
-            continue
-        j = 0
+        num_rows = 0
         for q in range(left[c], right[c]):
             if q != c:
-                copy_row(input, np.int64(tokens[q]) * width, hidden, j * width, width)
-                j += 1
+                sources[num_rows] = np.int64(tokens[q]) * width
+                copy_row(input, sources[num_rows], hidden, num_rows * width, width)
+                num_rows += 1
         for k in range(length):
             targets[k] = np.int64(nodes[start + k]) * width
+            labels[k] = _ONE - np.float32(codes[start + k])
             copy_row(output, targets[k], path, k * width, width)
-        change[: (num_rows + 3) // 4 * 4 * width] = _ZERO
+        if c + window + 2 < num_tokens:
+            prefetch_row(input, np.int64(tokens[c + window + 2]) * width, width)
+            ahead = tokens[c + 2]
+            # The upper nodes are in the cache anyway: every word passes them.
+            for k in range(max(starts[ahead], starts[ahead + 1] - 8), starts[ahead + 1]):
+                prefetch_row(output, np.int64(nodes[k]) * width, width)
         for j in range(0, num_rows, 4):
             for k in range(0, length, 4):
                 score_tile(hidden, j * width, path, k * width, width, g, j * stride + k, stride)
-        has_loss = c % loss_every == 0
         stats[2] += num_rows
-        for j in range((num_rows + 3) // 4 * 4):
-            for k in range(length):
-                at = j * stride + k
-                label = _ONE - np.float32(codes[start + k])
-                if has_loss and j < num_rows:
-                    stats[0] += softplus(g[at] if label == _ZERO else -g[at])
-                g[at] = rate * (label - sigmoid(g[at])) if j < num_rows else _ZERO
-        if has_loss:
+        if c % loss_every == 0:
             stats[1] += num_rows
-        for j in range(0, num_rows, 4):
-            _combine_hidden(g, stride, 0, length, path, 0, change, j, width)
-        combine_into(g, 0, 1, stride, num_rows, hidden, targets, 0, length, output, width)
-        j = 0
-        for q in range(left[c], right[c]):
-            if q != c:
-                add_row(change, j * width, input, np.int64(tokens[q]) * width, width)
-                j += 1
+            for j in range(num_rows):
+                for k in range(length):
+                    score = g[j * stride + k]
+                    stats[0] += softplus(score if labels[k] == _ZERO else -score)
+        for j in range(num_rows):
+            row = j * stride
+            for k in range(length):
+                g[row + k] = rate * (labels[k] - sigmoid(g[row + k]))
+        combine_into(g, 0, 1, stride, num_rows, hidden, 0, output, targets, 0, length, width)
+        combine_into(g, 0, stride, 1, length, path, 0, input, sources, 0, num_rows, width)
 
 
 @kernel

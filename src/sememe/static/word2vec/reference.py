@@ -38,17 +38,16 @@ def skipgram_negative(
         noise_words = noise[number * pool : (number + 1) * pool]
         d_input, d_output = np.zeros_like(input), np.zeros_like(output)
         for c in range(first, min(first + block, len(tokens))):
-            context = tokens[window_of(c, left, right)]
-            centre = input[tokens[c]]
-            # The noise of all pairs of a centre is one weighted sum over the pool.
-            weight = len(context) * negatives / pool
-            true, false = output[context] @ centre, output[noise_words] @ centre
-            loss += np.logaddexp(0, -true).sum() + weight * np.logaddexp(0, false).sum()
-            num_pairs += len(context)
-            g_true, g_false = 1 - sigmoid(true), -weight * sigmoid(false)
-            d_input[tokens[c]] += g_true @ output[context] + g_false @ output[noise_words]
-            np.add.at(d_output, context, np.outer(g_true, centre))
-            np.add.at(d_output, noise_words, np.outer(g_false, centre))
+            for q in window_of(c, left, right):
+                hidden, target = input[tokens[q]], output[tokens[c]]
+                true, false = target @ hidden, output[noise_words] @ hidden
+                weight = negatives / pool
+                loss += np.logaddexp(0, -true) + weight * np.logaddexp(0, false).sum()
+                num_pairs += 1
+                g_true, g_false = 1 - sigmoid(true), -weight * sigmoid(false)
+                d_input[tokens[q]] += g_true * target + g_false @ output[noise_words]
+                d_output[tokens[c]] += g_true * hidden
+                np.add.at(d_output, noise_words, np.outer(g_false, hidden))
         input += rate * d_input
         output += rate * d_output
     return loss, num_pairs

@@ -22,6 +22,7 @@ from sememe.static.word2vec.config import Word2VecConfig
 from sememe.tokens.store import TokenStore
 
 CHUNK = 16_384
+CBOW_BLOCK = 8
 LOSS_EVERY = 16
 _WINDOWS, _NOISE = 1, 2  # purposes of random streams
 _TICK_S = 0.1
@@ -30,19 +31,16 @@ _TICK_S = 0.1
 def pool_size(config: Word2VecConfig) -> tuple[int, int]:
     """(noise words in a pool, centres that share it).
 
-    A word as input should meet as many different noise words at each of its occurrences as in
-    the original program, negatives × (window + 1) on average: fewer cost several points of
-    analogies. Skip-gram meets them in one block, cbow over the blocks that its windows touch.
+    The original program draws `negatives` for each pair, about negatives × (window + 1) for each
+    occurrence of a word. Few different ones cost several points of analogies (docs/experiments.md);
+    the windows that a word lies in touch about one and a half skip-gram blocks.
     """
     from sememe.static.rows import padded
     from sememe.static.word2vec.kernels import BLOCK
 
     if config.architecture == "skipgram":
-        return padded(config.negatives * (config.window + 1), 4), BLOCK
+        return padded(config.negatives * config.window, 4), BLOCK
     return padded(config.negatives, 4), CBOW_BLOCK
-
-
-CBOW_BLOCK = 2
 
 
 def sentence_index(store: TokenStore) -> np.ndarray:
@@ -104,7 +102,7 @@ class Run:
     def rate_at(self, step: int) -> float:
         """The learning rate of a step: linear decay over the whole run."""
         done = self.words_at(step) / (self.store.num_tokens * self.config.epochs)
-        start, end = self.config.learning_rate, self.config.min_learning_rate
+        start, end = self.config.start_rate, self.config.min_learning_rate
         return max(end, start - (start - end) * done)
 
     def _read(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
