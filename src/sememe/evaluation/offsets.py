@@ -8,12 +8,13 @@ exists, and the vectors may be memory-mapped.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
+
+from sememe.cores import available_cores
 
 Method = Literal["add", "mul"]
 
@@ -80,7 +81,7 @@ def best_words(
     score_Q = np.full(num_questions, -np.inf, np.float32)
     best_Q = np.full(num_questions, -1, np.int64)
 
-    num_threads = _num_cores()
+    num_threads = available_cores()
     edges = np.linspace(0, num_questions, num_threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(num_threads) as pool:
         for start in range(0, len(vectors_VD), _TILE_WORDS):
@@ -98,13 +99,6 @@ def best_words(
             list(pool.map(search, edges[:-1], edges[1:]))
     _let_spellings_crowd_out(best_Q, score_Q, vectors_VD, questions_Q3, method, variants)
     return best_Q
-
-
-def _num_cores() -> int:
-    # Only Linux tells which cores this process may use.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _let_spellings_crowd_out(

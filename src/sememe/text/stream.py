@@ -6,7 +6,6 @@ of its own); a short queue between them bounds the memory, and the order of docu
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from sememe.cores import available_cores
 from sememe.errors import InputError
 from sememe.text import documents
 from sememe.text.readers.batches import Batch, from_rows
@@ -46,7 +46,7 @@ def segment(
     if corpus is None:
         from sememe.text import library
 
-        return _cut(library.read(), settings, num_workers(workers), on_bytes)
+        return _cut(library.read(), settings, workers or available_cores(), on_bytes)
     names = _as_names(corpus)
     if names is None and not isinstance(corpus, Iterable):
         raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
@@ -84,14 +84,6 @@ def _is_of_prose(char: str) -> bool:
     return char.isspace() or char in "。！？，"
 
 
-def num_workers(workers: int) -> int:
-    """Threads to start: `workers`, or the cores this process may use."""
-    if workers:
-        return workers
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def total_bytes(corpus: Any) -> int | None:
     """What `on_bytes` will add up to; None where that is not known beforehand."""
     if corpus is None:
@@ -116,7 +108,7 @@ def _from_files(
 ) -> Iterator[Records]:
     batches = documents.read(sources, settings)
     with closing(_read_ahead(batches)) as ahead:
-        yield from _cut(ahead, settings, num_workers(workers), on_bytes)
+        yield from _cut(ahead, settings, workers or available_cores(), on_bytes)
 
 
 def _read_ahead(
@@ -211,7 +203,7 @@ def _from_iterable(
     if isinstance(first, str):
         batches = from_rows(encoded_documents(items, settings.errors), has_labels=False)
         counted = (batch._replace(num_bytes=len(batch.text)) for batch in batches)
-        yield from _cut(counted, settings, num_workers(workers), on_bytes)
+        yield from _cut(counted, settings, workers or available_cores(), on_bytes)
         return
     for data in joined_sentences(items):
         yield Records(data, None)

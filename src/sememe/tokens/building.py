@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sememe.cores import available_cores
 from sememe.errors import InputError, OptionError
 from sememe.storage.folder import MANIFEST, write_errors, write_folder, write_json
 from sememe.storage.tensors import write_tensors
 from sememe.text.records import Records
 from sememe.tokens import kernels
-from sememe.tokens.counting import Content, Tally, available_cores, tally
+from sememe.tokens.counting import Content, Tally, tally
 from sememe.tokens.locking import remove_leftovers
 from sememe.tokens.merging import Merged, merge
 from sememe.tokens.store import FORMAT, file_checksum, manifest_checksum

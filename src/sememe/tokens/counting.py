@@ -9,7 +9,6 @@ itself, which with min_count=1 is every distinct word.
 
 from __future__ import annotations
 
-import os
 import queue
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,12 +29,6 @@ _SLAB = 1 << 16
 # take turns, and many small tables spill often.
 _MAX_WORKERS = 8
 _MASK = (1 << 64) - 1
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone has it
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class Piece(NamedTuple):

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sememe.cores import available_cores
 from sememe.storage.folder import write_errors
 from sememe.text.records import Records
 from sememe.tokens import kernels
-from sememe.tokens.counting import NUM_PARTS, Generation, Tally, available_cores, tally
+from sememe.tokens.counting import NUM_PARTS, Generation, Tally, tally
 from sememe.tokens.sorting import sort_words
 from sememe.tokens.store import DEFAULT_MEMORY
 from sememe.tokens.tables import Buffers, Table, read_only

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sememe.cores import available_cores
 from sememe.errors import OptionError
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import write_folder
@@ -112,8 +113,6 @@ def score_pairs(
     Each thread counts the pairs of one part of all hashes; a part with too many for its share of
     the memory is cut in two, which costs another reading of the ids.
     """
-    from sememe.tokens.counting import available_cores
-
     workers = workers or available_cores()
     exponent = max((memory // workers // 16).bit_length() - 1, 6)
     exponent = min(exponent, (2 * store.num_tokens).bit_length())  # no more pairs than words

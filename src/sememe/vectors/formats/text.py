@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from os import sched_getaffinity
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from sememe.cores import available_cores
 from sememe.errors import ArtifactError
 from sememe.vectors.formats.layout import Layout
 from sememe.vectors.formats.lines import LineError, parse_line
@@ -117,7 +117,7 @@ def _parse_or_complain(
 
 def _parse_fast(rows: Rows, block: bytes, base: int) -> Parsed:
     """The same as `_parse_plain`: simple lines by compiled code, on every core."""
-    num_parts = len(sched_getaffinity(0))
+    num_parts = available_cores()
     cuts = [0]
     for part in range(1, num_parts):
         cuts.append(max(cuts[-1], block.find(b"\n", part * len(block) // num_parts) + 1))
