@@ -29,7 +29,7 @@ class Program(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command and turn what a user can mend into one sentence."""
-        with tell_failures(is_debug=bool(ctx.params.get("debug"))):
+        with tell_failures(ctx):
             return super().invoke(ctx)
 
 

@@ -31,8 +31,9 @@ def drop_output() -> None:
 
 
 @contextmanager
-def tell_failures(*, is_debug: bool = False) -> Iterator[None]:
+def tell_failures(ctx: Any) -> Iterator[None]:
     """Turn failures that a user can mend into one sentence, and end with the fitting code."""
+    is_debug = bool(ctx.params.get("debug"))
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -43,7 +44,8 @@ def tell_failures(*, is_debug: bool = False) -> Iterator[None]:
         except KeyboardInterrupt:
             if is_debug:
                 raise
-            _say("\nStopped. A training that has an --out continues with --resume.")
+            can_resume = ctx.invoked_subcommand == "train"
+            _say("\nStopped." + (" The same command with --resume goes on." if can_resume else ""))
             raise typer.Exit(INTERRUPTED) from None
         except (SememeError, MemoryError, OSError) as error:
             if is_debug:

@@ -101,7 +101,7 @@ def word2vec(
 
     reporter = Reporter(quiet=quiet)
     if preview:
-        _preview(corpus, config, text)
+        _preview(corpus, config, text, json)
         return
     if out is None:
         raise OptionError("--out must name the folder that shall hold the model.")
@@ -138,10 +138,19 @@ def _check(name: str, value: float, high: float = 1e15) -> None:
         raise OptionError(f"{name} must lie between 0 and {high:,.0f}, not {value}.")
 
 
-def _preview(corpus: list[str] | None, config: Word2VecConfig, text: TextSettings) -> None:
-    from sememe.cli.preview import preview
+def _preview(
+    corpus: list[str] | None, config: Word2VecConfig, text: TextSettings, as_json: bool
+) -> None:
+    from dataclasses import asdict
 
-    typer.echo(preview(corpus, config, text))
+    from sememe.static.word2vec.preview import preview
+    from sememe.static.word2vec.preview_text import render
+
+    shown = preview(corpus, config, text)
+    if as_json:
+        print_json(asdict(shown))
+    else:
+        typer.echo(render(shown))
 
 
 def _finished(out: Path, config: Word2VecConfig) -> Word2Vec | None:

@@ -23,6 +23,9 @@ class Checkpoints:
     def write(self, step: int) -> Iterator[Path]:
         """Give a folder to fill; it becomes the newest checkpoint when the block ends."""
         name = f"step-{step}"
+        while (self.folder / name).exists():
+            # Replaced in place, a kill between two renames would leave the pointer without it.
+            name += "-again"
         with write_folder(self.folder / name) as scratch:
             yield scratch
         write_json(self.folder / _POINTER, {"latest": name})

@@ -86,12 +86,14 @@ def skipgram_negative(
         for k in range(pool):
             targets[BLOCK + k] = np.int64(noise[draw + k]) * width
             copy_row(output, targets[BLOCK + k], outer, (BLOCK + k) * width, width)
-            if draw + pool + k < noise.shape[0]:
-                prefetch_row(output, np.int64(noise[draw + pool + k]) * width, width)
         for q in range(num_rows):
             sources[q] = np.int64(tokens[low + q]) * width
             copy_row(input, sources[q], hidden, q * width, width)
         for k in range(0, stride, 4):
+            # Asking for all rows of the next block at once would fill the queue of the cache.
+            for ahead in range(draw + pool + k, min(draw + pool + k + 4, draw + 2 * pool)):
+                if ahead < noise.shape[0]:
+                    prefetch_row(output, np.int64(noise[ahead]) * width, width)
             start, end = 0, num_rows
             if k < BLOCK:  # a few centres meet only the rows of their windows
                 if first + k >= last:
@@ -102,17 +104,19 @@ def skipgram_negative(
                 score_tile(hidden, j * width, outer, k * width, width, g, j * stride + k, stride)
         if first // BLOCK % loss_every == 0:
             _skipgram_loss(g, is_pair, num_rows, stride, weight, stats)
+        for k in range(num_rows * stride):
+            g[k] = sigmoid(g[k])
         for j in range(num_rows):
-            num_pairs = _ZERO
             row = j * stride
+            num_pairs = _ZERO
             for c in range(BLOCK):
-                pair = is_pair[j * BLOCK + c]
-                num_pairs += pair
-                g[row + c] = pair * (rate - rate * sigmoid(g[row + c]))
-            stats[2] += num_pairs
+                num_pairs += is_pair[j * BLOCK + c]
+            for c in range(BLOCK):
+                g[row + c] = rate * is_pair[j * BLOCK + c] * (_ONE - g[row + c])
             factor = -rate * weight * num_pairs
             for k in range(row + BLOCK, row + stride):
-                g[k] = factor * sigmoid(g[k])
+                g[k] *= factor
+            stats[2] += num_pairs
         for c in range(first, last, 4):
             stop = min(c + 4, last)
             start, end = _span(left, right, c, stop)
