@@ -1,0 +1,64 @@
+"""Checkpoints: the newest whole one is found, whatever moment a kill chose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sememe.errors import ArtifactError
+from sememe.storage.checkpoints import Checkpoints
+
+
+def write(keeper: Checkpoints, step: int, text: str) -> None:
+    with keeper.write(step) as folder:
+        (folder / "state").write_text(text)
+
+
+def state(keeper: Checkpoints) -> str:
+    latest = keeper.latest()
+    assert latest is not None
+    return (latest / "state").read_text()
+
+
+def test_the_newest_is_kept_and_the_others_go(tmp_path: Path) -> None:
+    keeper = Checkpoints(tmp_path / "run")
+    assert keeper.latest() is None
+    write(keeper, 1, "one")
+    (keeper.folder / ".step-2.new-12345678").mkdir()  # what a killed write left
+    write(keeper, 3, "three")
+    assert state(keeper) == "three"
+    assert sorted(path.name for path in keeper.folder.iterdir()) == ["latest.json", "step-3"]
+
+
+def test_a_write_that_fails_leaves_the_last_one(tmp_path: Path) -> None:
+    keeper = Checkpoints(tmp_path / "run")
+    write(keeper, 1, "one")
+    with pytest.raises(KeyboardInterrupt), keeper.write(2) as folder:
+        (folder / "state").write_text("half")
+        raise KeyboardInterrupt
+    assert state(keeper) == "one"
+
+
+def test_the_same_step_is_never_replaced_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = Checkpoints(tmp_path / "run")
+    write(keeper, 5, "first")
+    with monkeypatch.context() as patch:
+        # A kill right before the pointer moves.
+        patch.setattr("sememe.storage.checkpoints.write_json", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write(keeper, 5, "second")
+    assert state(keeper) == "first"
+    write(keeper, 5, "third")
+    assert state(keeper) == "third"
+    assert len(list(keeper.folder.iterdir())) == 2
+
+
+def test_a_pointer_to_nothing_says_what_to_do(tmp_path: Path) -> None:
+    keeper = Checkpoints(tmp_path / "run")
+    write(keeper, 1, "one")
+    keeper.latest().rename(tmp_path / "away")  # type: ignore[union-attr]
+    with pytest.raises(ArtifactError, match="start without --resume"):
+        keeper.latest()
