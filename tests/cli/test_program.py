@@ -135,3 +135,19 @@ def test_options_come_from_the_dataclasses():
     by_name = {param.name: param for param in command.params}
     for field in (*fields(Word2VecConfig), *fields(TextSettings)):
         assert by_name[field.name].default == field.default
+
+
+@pytest.mark.parametrize(("command", "has_resume"), [("train", True), ("info", False)])
+def test_an_interrupt_speaks_of_resuming_only_where_that_is_possible(
+    sememe, tmp_path, monkeypatch, command, has_resume
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sememe.storage.folder.read_json", interrupt)
+    monkeypatch.setattr("sememe.static.word2vec.model.check_replaceable", interrupt)
+    (tmp_path / "model").mkdir()
+    arguments = {"train": ["train", "word2vec", "--out", "model"], "info": ["info", "model"]}
+    result = sememe(*arguments[command], fails=True)
+    assert result.code == 130 and "Stopped." in result.err
+    assert ("--resume" in result.err) is has_resume
