@@ -111,6 +111,17 @@ def test_a_broken_store_is_made_again(text: Path) -> None:
     TokenStore.open(store.path, verify=True)
 
 
+@pytest.mark.parametrize("name", ["ids.bin", "sentence_ends.bin"])
+def test_a_changed_byte_is_noticed_before_the_store_serves(text: Path, name: str) -> None:
+    path = open_or_build(text, SETTINGS, min_count=1).path / name
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    heard = Heard()
+    open_or_build(text, SETTINGS, min_count=1, progress=heard)
+    assert f"{name} was changed" in rebuilds(heard)[0]
+    assert path.read_bytes() == content
+
+
 def test_lists_of_words_have_a_store_while_it_is_used(stores: Path) -> None:
     store = open_or_build((words.split() for words in TEXT.splitlines()), SETTINGS, min_count=1)
     assert store.num_tokens == 9 and "猫" in store.vocabulary

@@ -56,7 +56,9 @@ def _usable(
     if not path.exists():
         return None, ""
     try:
-        store = TokenStore.open(path)
+        # Every byte: a damaged id would train a wrong word in silence, and reading them is quick
+        # beside an epoch.
+        store = TokenStore.open(path, verify=True)
     except ArtifactError as error:
         return None, str(error).rstrip(".")
     if fingerprint is None or store.fingerprint is None:

@@ -222,9 +222,9 @@ def _verify(store: TokenStore) -> None:
     for name, entry in store.manifest["files"].items():
         if "dtype" not in entry:
             continue  # compared whenever a store is opened
-        array = np.memmap(store.path / name, np.dtype(entry["dtype"]), "r")
         rolled = np.uint64(0)
-        for start in range(0, len(array), _BLOCK):
-            rolled = np.uint64(roll(array[start : start + _BLOCK].astype(np.int64), rolled))
+        with (store.path / name).open("rb") as file:  # not mapped, as in `blocks`
+            while len(numbers := np.fromfile(file, np.dtype(entry["dtype"]), _BLOCK)):
+                rolled = np.uint64(roll(numbers.astype(np.int64), rolled))
         if f"{int(rolled):016x}" != entry["hash"]:
             raise _broken(store.path, f"{name} was changed after it was written")
