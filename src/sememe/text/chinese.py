@@ -90,8 +90,11 @@ class Cutter:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Cut frame after frame until `requests` ends; the first frame holds the user's words."""
     cutter: Cutter | None = None
-    while head := requests.read(_FRAME.size):
-        content = requests.read(_FRAME.unpack(head)[1])
+    while len(head := requests.read(_FRAME.size)) == _FRAME.size:
+        size = _FRAME.unpack(head)[1]
+        content = requests.read(size)
+        if len(content) < size:  # the parent was killed while it wrote
+            return
         status = _GOOD
         try:
             if cutter is None:
@@ -257,4 +260,7 @@ if __name__ == "__main__":
 
     # Ctrl-C reaches every process of the terminal; the parent decides when we stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+    except BrokenPipeError:  # the parent was killed; nobody waits for the answer
+        os._exit(1)
