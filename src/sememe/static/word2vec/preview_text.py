@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from sememe.static.word2vec.preview import NUM_SHOWN, Change, Decision, Line, Pair, Preview
+from sememe.static.word2vec.preview import NUM_SHOWN, Change, Decision, Pair, Preview
+from sememe.static.word2vec.preview_lines import Line
 
 WIDTH = 80
 _NUM_NUMBERS = 4
@@ -59,8 +60,9 @@ def _update(preview: Preview) -> list[str]:
     titles = f"{'label':>7}{'dot product':>13}{title:>10}{'error':>10}{'weight':>9}{'step':>10}"
     table = [f"{'':20}{titles}"]
     table += [f"  {_fit(one.name, 18)}{_numbers(one)}" for one in shown]
-    if len(preview.update) > len(shown):
-        table.append(f"  … and {len(preview.update) - len(shown)} more")
+    num_decisions = preview.num_words if is_softmax else len(preview.update)
+    if num_decisions > len(shown):
+        table.append(f"  … and {num_decisions - len(shown):,} more")
     is_cbow = preview.config["architecture"] == "cbow"
     joined = f"{preview.config['combine']} of the input vectors" if is_cbow else "input vector"
     moved = "each input vector" if is_cbow else "the input vector"
