@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import uuid
 import weakref
@@ -137,13 +138,19 @@ def check_min_count(store: TokenStore, min_count: int) -> TokenStore:
 def temporary_place() -> Path:
     """A place for a store that nobody can find again, after removing those of dead processes."""
     folder = cache_dir() / "stores"
-    for leftover in folder.glob("*temporary-*"):
-        owner = leftover.name.partition("temporary-")[2].partition("-")[0]
+    mark = f"temporary-{_machine()}-"  # a process of another machine cannot be asked after
+    for leftover in folder.glob(f"*{mark}*"):
+        owner = leftover.name.partition(mark)[2].partition("-")[0]
         if owner.isdigit() and not _is_alive(int(owner)):
             shutil.rmtree(leftover, ignore_errors=True)
             with suppress(OSError):
                 leftover.unlink()
-    return folder / f"temporary-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    return folder / f"{mark}{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+def _machine() -> str:
+    """A name for this machine: several may share one cache folder."""
+    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
 
 
 def _is_alive(process_id: int) -> bool:
