@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from sememe.metrics import Interval, SectionScore, proportion_interval, total_score
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sememe.evaluation.files import Kind
 
 
@@ -151,26 +149,8 @@ class WordsResult:
             f"sememe {self.version}"
         )
 
-    def to_table(self) -> Table:
-        """The figures as a rich table."""
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD, caption=self.caption, caption_justify="left")
-        for heading in _HEADINGS[:2]:
-            table.add_column(heading, no_wrap=True)
-        for heading in _HEADINGS[2:]:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for row in self.rows():
-            table.add_row(*row, style="dim" if row[0].startswith("  ") else "")
-        return table
-
-    def __rich__(self) -> Table:
-        """What rich prints."""
-        return self.to_table()
-
     def __str__(self) -> str:
-        """The same table in plain text."""
+        """The table in plain text."""
         rows = [_HEADINGS, *self.rows()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
         lines = [
