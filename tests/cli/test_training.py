@@ -100,10 +100,17 @@ def test_pretrained_vectors_as_a_start(sememe, corpus):
 
 def test_preview(sememe, corpus, chinese_corpus, tmp_path):
     before = sorted(tmp_path.iterdir())
-    text = sememe(*TRAIN, corpus, "--preview", "--min-count", 1, "--sample", 0).out
-    assert "cat" in text and "sigmoid" in text.lower()
-    text = sememe(*TRAIN, chinese_corpus, "--language", "zh", "--preview", "--min-count", 1).out
-    assert "喜欢" in text
+    options = ("--preview", "--min-count", 1, "--sample", 0)
+    text = sememe(*TRAIN, corpus, *options).out
+    assert "red → the 1 |" in text and "sigmoid" in text and "share a pool" in text
+    data = sememe(*TRAIN, corpus, *options, "--json").json
+    assert (data["pairs"][0]["source"], data["pairs"][0]["target"]) == (["red"], "the")
+    assert f"{data['update'][0]['score']:+.5f}" in text
+    text = sememe(*TRAIN, chinese_corpus, "--language", "zh", *options, "--loss", "softmax").out
+    assert "喜欢" in text and "softmax" in text and "share a pool" not in text
+    assert "left 1" in sememe(*TRAIN, corpus, *options, "--loss", "hierarchical").out
+    refused = sememe(*TRAIN, corpus, "--preview", "--min-count", 10**6, fails=True)
+    assert refused.code == 2 and "No word occurs 1,000,000 times" in refused.err
     assert sorted(tmp_path.iterdir()) == before
 
 

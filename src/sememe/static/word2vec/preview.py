@@ -14,6 +14,7 @@ import numpy as np
 from sememe.static.word2vec import reference
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.static.word2vec.preview_lines import FirstLines, Line, read_lines
+from sememe.static.word2vec.training import DivergedError
 from sememe.text.settings import TextSettings
 
 NUM_PAIRS, NUM_SHOWN = 10, 5
@@ -74,8 +75,14 @@ def preview(corpus: Any, config: Word2VecConfig, text: TextSettings) -> Preview:
     first = read_lines(corpus, config, text)
     cost = len(first.tokens) * first.output.size if config.loss == "softmax" else 1
     num_passes = min(_PASSES, 1 + int(_WORK / cost))
-    for _ in range(num_passes):
-        first.learn((first.tokens, first.left, first.right), first.noise, first.block)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(num_passes):
+            first.learn((first.tokens, first.left, first.right), first.noise, first.block)
+    if not np.isfinite(first.input).all() or not np.isfinite(first.output).all():
+        raise DivergedError(
+            f"{num_passes} passes over the first lines diverged: lower learning_rate "
+            f"({config.start_rate})."
+        )
     pairs = []
     for number, (source, target, c) in enumerate(first.pairs()[:NUM_PAIRS]):
         # Pairs next to each other show different parts of their pool.

@@ -51,10 +51,10 @@ def _caption(preview: Preview) -> str:
 def _update(preview: Preview) -> list[str]:
     pair, shown = preview.pairs[0], preview.update[: NUM_SHOWN + 1]
     is_softmax = preview.config["loss"] == "softmax"
+    name = f"{_fit(_source(pair), 26).rstrip()} → {_fit(pair.target, 16).rstrip()}"
     caption = (
-        f"One update by {_source(pair)} → {pair.target} alone, rate {preview.rate:g}. Since output "
-        f"vectors start at zero, which shows little, {preview.num_passes} passes over the lines "
-        "above were made before:"
+        f"Output vectors start at zero, which shows little: {preview.num_passes} passes over these "
+        "lines came before."
     )
     title = "softmax" if is_softmax else "sigmoid"
     titles = f"{'label':>7}{'dot product':>13}{title:>10}{'error':>10}{'weight':>9}{'step':>10}"
@@ -72,7 +72,8 @@ def _update(preview: Preview) -> list[str]:
     )
     vectors = [_change("in", change) for change in preview.inputs[:2]]
     vectors += [_change("out", change) for change in preview.outputs[: NUM_SHOWN + 1]]
-    return [*wrap(caption, WIDTH), *table, *wrap(rule, WIDTH), *vectors]
+    head = f"One update by {name} alone, rate {preview.rate:g}:"
+    return [head, *table, *wrap(rule, WIDTH), *vectors, *wrap(caption, WIDTH)]
 
 
 def _numbers(one: Decision) -> str:
@@ -105,10 +106,15 @@ def _source(pair: Pair) -> str:
 
 def _change(side: str, change: Change) -> str:
     before, after = (
-        " ".join(f"{number:+.5f}".replace("0.", ".", 1) for number in vector[:_NUM_NUMBERS])
-        for vector in (change.before, change.after)
+        " ".join(map(_short, vector[:_NUM_NUMBERS])) for vector in (change.before, change.after)
     )
     return f"{_fit(f'{side} {change.name}', 14)} {before} → {after}"
+
+
+def _short(number: float) -> str:
+    """Write a number in seven places, without a zero before the point."""
+    text = f"{number:+.5f}"
+    return text[0] + text[2:] if text[1:3] == "0." else f"{number:+#.5g}"
 
 
 def _cut(line: str) -> str:
