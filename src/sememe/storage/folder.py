@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from sememe.errors import ArtifactError, WriteError
+from sememe.storage.leftovers import is_left_over, scratch_mark
 
 MANIFEST = "sememe.json"
 
@@ -40,8 +41,31 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _scratch_beside(path: Path, mark: str) -> Path:
-    return path.with_name(f".{path.name}.{mark}-{uuid.uuid4().hex[:8]}")
+def _scratch_beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{kind}-{scratch_mark()}")
+
+
+def _clear_up(path: Path) -> None:
+    """Remove what killed processes left beside the folder `path`, or give it back."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*-*"):
+        if not is_left_over(leftover.name):
+            continue
+        if ".old-" in leftover.name and not path.exists():
+            leftover.rename(path)  # killed between the two renames
+        else:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _replace(path: Path, scratch: Path) -> None:
+    old = _scratch_beside(path, "old")
+    path.rename(old)
+    try:
+        scratch.rename(path)
+    except BaseException:
+        if not path.exists():
+            old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
@@ -49,11 +73,13 @@ def write_folder(path: str | Path) -> Iterator[Path]:
     """Give an empty folder to fill; it takes the name `path` when the block ends without error.
 
     A folder that already has the name is replaced in two renames, so that a kill between them
-    leaves the old content under its scratch name rather than a mixture.
+    leaves the old content under its scratch name rather than a mixture; the next write to `path`
+    finds it there, and clears up what killed ones left.
     """
     path = Path(path).absolute()
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_up(path)
         scratch = _scratch_beside(path, "new")
         scratch.mkdir()
         try:
@@ -62,10 +88,7 @@ def write_folder(path: str | Path) -> Iterator[Path]:
                 _sync(file)
             _sync(scratch)
             if path.exists():
-                old = _scratch_beside(path, "old")
-                path.rename(old)
-                scratch.rename(path)
-                shutil.rmtree(old, ignore_errors=True)
+                _replace(path, scratch)
             else:
                 scratch.rename(path)
             _sync(path.parent)
@@ -80,7 +103,10 @@ def write_file(path: str | Path) -> Iterator[Path]:
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # The scratch name keeps the ending, because some writers choose the format by it.
-        scratch = path.with_name(f".{uuid.uuid4().hex[:8]}-{path.name}")
+        scratch = path.with_name(f".new-{scratch_mark()}-{path.name}")
+        for leftover in path.parent.glob(f".new-*-{glob.escape(path.name)}"):
+            if is_left_over(leftover.name):
+                leftover.unlink(missing_ok=True)
         try:
             yield scratch
             _sync(scratch)

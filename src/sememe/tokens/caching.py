@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import shutil
-import uuid
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -16,6 +13,7 @@ from typing import Any
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.progress import Reporter
+from sememe.storage.leftovers import is_left_over, scratch_mark
 from sememe.storage.places import cache_dir
 from sememe.text.settings import TextSettings
 from sememe.tokens.locking import locked
@@ -138,29 +136,12 @@ def check_min_count(store: TokenStore, min_count: int) -> TokenStore:
 def temporary_place() -> Path:
     """A place for a store that nobody can find again, after removing those of dead processes."""
     folder = cache_dir() / "stores"
-    mark = f"temporary-{_machine()}-"  # a process of another machine cannot be asked after
-    for leftover in folder.glob(f"*{mark}*"):
-        owner = leftover.name.partition(mark)[2].partition("-")[0]
-        if owner.isdigit() and not _is_alive(int(owner)):
+    for leftover in folder.glob("*temporary-*"):
+        if is_left_over(leftover.name):
             shutil.rmtree(leftover, ignore_errors=True)
             with suppress(OSError):
                 leftover.unlink()
-    return folder / f"{mark}{os.getpid()}-{uuid.uuid4().hex[:8]}"
-
-
-def _machine() -> str:
-    """A name for this machine: several may share one cache folder."""
-    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
-
-
-def _is_alive(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # alive, but another user's
-        return True
-    return True
+    return folder / f"temporary-{scratch_mark()}"
 
 
 def remove_with(store: TokenStore) -> None:

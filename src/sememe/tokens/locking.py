@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import time
@@ -78,9 +79,5 @@ def locked(artifact: Path, note: Callable[[str], None]) -> Iterator[None]:
 def remove_leftovers(artifact: Path) -> None:
     """Remove what killed builds left beside `artifact`; its lock must be held."""
     for mark in ("scratch", "new", "old"):
-        for leftover in artifact.parent.glob(f".{_escaped(artifact.name)}.{mark}-*"):
+        for leftover in artifact.parent.glob(f".{glob.escape(artifact.name)}.{mark}-*"):
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
