@@ -38,7 +38,8 @@ class Rows:
         """Stop at damage, or go on with a warning."""
         if self.errors == "strict":
             raise ArtifactError(
-                f"{self.path}: {message}; errors=replace would read what can be read."
+                f"{self.path}: {message}; errors=replace reads what can be read "
+                "(`sememe convert FROM TO --errors replace`)."
             )
         warnings.warn(f"{self.path}: {message}.", stacklevel=2)
 
