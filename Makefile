@@ -28,6 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sememe needs Python 3.11 or newer: $(PYTHON) is missing or older." \
 	         "Try make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Setting up $(VENV): downloads PyTorch and other packages once, a matter of minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
 	@touch $(STAMP)
