@@ -52,6 +52,15 @@ def test_a_folder_of_files_has_a_document_a_file(tmp_path, words_of):
     assert len(words_of(tmp_path, layout="line")) == 4
 
 
+def test_links_are_followed_but_never_twice(tmp_path, words_of):
+    for name in ("texts", "more"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / f"{name}.txt", name)
+    (tmp_path / "texts" / "more").symlink_to(tmp_path / "more")
+    (tmp_path / "texts" / "again").symlink_to(tmp_path / "texts")
+    assert words_of(tmp_path / "texts") == [[["more"]], [["texts"]]]
+
+
 def test_a_glob_is_sorted_and_a_file_of_any_name_is_read(tmp_path, words_of):
     for name in ("c.dat", "a.dat", "b.dat"):
         write(tmp_path / name, name[0] * 2)

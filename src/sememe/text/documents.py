@@ -79,8 +79,14 @@ def _walk(folder: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise InputError(f"Cannot read the folder {error.filename}: {error.strerror}.")
 
+    seen: set[tuple[int, int]] = set()
     for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        stat = Path(root).stat()
+        if (stat.st_dev, stat.st_ino) in seen:  # a link that leads back would be read again
+            folders.clear()
+            continue
+        seen.add((stat.st_dev, stat.st_ino))
+        folders[:] = [name for name in sorted(folders) if not name.startswith(".")]
         yield from (
             Path(root, name) for name in files if not name.startswith(".") and _is_known(name)
         )
