@@ -8,6 +8,7 @@ import pytest
 
 TRAIN = ("train", "word2vec")
 SMALL = ("--dim", 8, "--min-count", 1, "--epochs", 1, "--workers", 1, "--quiet")
+LOUD = SMALL[:-1]
 
 
 @pytest.fixture
@@ -162,7 +163,16 @@ def test_a_folder_of_something_else_is_not_replaced(refused, corpus, tmp_path):
 def test_nothing_to_resume_from_other_options(sememe, refused, corpus):
     sememe(*TRAIN, corpus, "--out", "model", *SMALL)
     options = (*SMALL, "--resume", "--dim", 9)
-    refused(*TRAIN, corpus, "--out", "model", *options)
+    assert "dim was" in refused(*TRAIN, corpus, "--out", "model", *options)
+
+
+def test_nothing_to_resume_from_other_text(sememe, refused, corpus, tmp_path):
+    sememe(*TRAIN, corpus, "--out", "model", *SMALL)
+    assert "nothing to resume" in sememe(*TRAIN, corpus, "--out", "model", *LOUD, "--resume").err
+    other = tmp_path / "other.txt"
+    other.write_text(corpus.read_text().replace("cat", "dog"))
+    sememe(*TRAIN, other, "--out", "second", *SMALL)  # keeps its token store
+    assert "other text" in refused(*TRAIN, other, "--out", "model", *SMALL, "--resume")
 
 
 @pytest.mark.parametrize("where", ["store", "model"])
@@ -194,8 +204,7 @@ def test_a_damaged_store_is_noticed(sememe, corpus, tmp_path):
     result = sememe("info", "store", fails=True)
     assert result.code == 2 and "store" in result.err
     # Training from the text again mends it, and says so.
-    loud = tuple(option for option in SMALL if option != "--quiet")
-    again = sememe(*TRAIN, corpus, "--out", "second", "--store", "store", *loud)
+    again = sememe(*TRAIN, corpus, "--out", "second", "--store", "store", *LOUD)
     assert "again" in again.err
     assert sememe("info", "store", "--json").json["documents"] == 160
 

@@ -48,3 +48,9 @@ def test_something_else_is_not_a_history(tmp_path: Path) -> None:
     (tmp_path / "history.json").write_text('{"loss": 1}')
     with pytest.raises(ArtifactError, match="not a history"):
         History.load(tmp_path / "history.json")
+
+
+def test_the_last_figures_come_from_several_records() -> None:
+    history = History([{"words": 1, "loss": 2.0}, {"words": 3, "score": float("nan")}])
+    assert history.last() == {"words": 3, "loss": 2.0, "score": None}
+    assert History().last() == {}

@@ -109,10 +109,6 @@ def word2vec(
     _check("--checkpoint-minutes", checkpoint_minutes)
     _check("--evaluate-every", evaluate_every)
     _check("--early-stopping", early_stopping)
-    if resume and (finished := _finished(out, config)):
-        reporter.note(f"{out} was trained to its end already: there is nothing to resume.")
-        _tell(finished, out, json)
-        return
     check_replaceable(out)
     callbacks = _callbacks(evaluate_every, data, early_stopping, reporter)
     model = Word2Vec(config).fit(
@@ -153,29 +149,6 @@ def _preview(
         typer.echo(render(shown))
 
 
-def _finished(out: Path, config: Word2VecConfig) -> Word2Vec | None:
-    """The model in `out` if its training came to an end; one of other options is refused."""
-    from sememe.errors import OptionError
-    from sememe.static.word2vec import Word2Vec
-    from sememe.storage.folder import MANIFEST
-
-    if Path(f"{out}.checkpoints").exists() or not (out / MANIFEST).is_file():
-        return None
-    model = Word2Vec.load(out)
-    now, then = config.to_dict(), model.config.to_dict()
-    other = [
-        f"{name} was {then[name]}, is {now[name]}"
-        for name in now
-        if name not in ("workers", "vectors") and now[name] != then[name]
-    ]
-    if other:
-        raise OptionError(
-            f"{out} was trained to its end with other options ({'; '.join(other)}): "
-            "choose another --out, or train anew without --resume."
-        )
-    return model
-
-
 def _callbacks(
     evaluate_every: int, data: str | None, early_stopping: int, reporter: Reporter
 ) -> list[Callback]:
@@ -193,7 +166,8 @@ def _callbacks(
     find_files(data)
 
     def score(vectors: WordVectors) -> float:
-        scores = evaluate_words(vectors, data).scores
+        # Antonyms are left out: a higher share of opposites among neighbors is no progress.
+        scores = [one for one in evaluate_words(vectors, data).scores if one.kind != "antonyms"]
         values = [one.value for one in scores if math.isfinite(one.value)]
         mean = sum(values) / len(values) if values else math.nan
         reporter.note(f"score {mean:.4f}, the mean of {len(values)} of {len(scores)} files")
@@ -204,9 +178,9 @@ def _callbacks(
 
 def _tell(model: Word2Vec, out: Path, as_json: bool) -> None:
     vectors = model.vectors
-    last = dict(model.history[-1]) if model.history else {}
     if as_json:
-        print_json({"path": str(out), "words": len(vectors), "dim": vectors.dim, "history": last})
+        figures = {"words": len(vectors), "dim": vectors.dim, "history": model.history.last()}
+        print_json({"path": str(out), **figures})
         return
     typer.echo(f"Saved {len(vectors):,} words × {vectors.dim} to {out}")
     word = vectors.vocabulary[min(50, len(vectors) - 1)]

@@ -38,6 +38,10 @@ class History(list[dict[str, Any]]):
             smoothed[index] = total / weight if weight else math.nan
         return smoothed
 
+    def last(self) -> dict[str, Any]:
+        """The newest value of every figure, fit for JSON; evaluations have records of their own."""
+        return _jsonable({name: value for record in self for name, value in record.items()})
+
     def save(self, path: str | Path) -> None:
         """Write the records as JSON; NaN and infinity, which JSON lacks, become null."""
         write_json(Path(path), [_jsonable(record) for record in self])
