@@ -23,9 +23,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-SPEED = [("skipgram", "negative", 100), ("skipgram", "negative", 300), ("cbow", "negative", 100),
-         ("cbow", "negative", 300), ("skipgram", "hierarchical", 100),
-         ("cbow", "hierarchical", 100)]  # fmt: skip
+SPEED = [
+    ("skipgram", "negative", 100),
+    ("skipgram", "negative", 300),
+    ("cbow", "negative", 100),
+    ("skipgram", "hierarchical", 100),
+]
 QUALITY = [("skipgram", 100, (1, 2, 3)), ("cbow", 100, (1, 2, 3)),
            ("skipgram", 300, (1,)), ("cbow", 300, (1,))]  # fmt: skip
 AIMS = {("skipgram", "negative", 100): 8, ("skipgram", "negative", 300): 6,

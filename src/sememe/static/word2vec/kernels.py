@@ -33,7 +33,7 @@ from sememe.static.rows import (
     sum_scaled,
 )
 
-BLOCK = 16
+BLOCK = 32
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
@@ -128,7 +128,18 @@ def skipgram_negative(
         combine_into(
             g, BLOCK, 1, stride, num_rows, hidden, 0, output, targets, BLOCK, stride, width
         )
-        combine_into(g, 0, stride, 1, stride, outer, 0, input, sources, 0, num_rows, width)
+        for j in range(0, num_rows, 4):
+            stop = min(j + 4, num_rows)
+            start = max(0, low + j - window - first)
+            end = min(last, low + stop + window) - first
+            combine_into(
+                g, j * stride + start, stride, 1, end - start, outer, start * width,
+                input, sources, j, stop, width,
+            )  # fmt: skip
+            combine_into(
+                g, j * stride + BLOCK, stride, 1, pool, outer, BLOCK * width,
+                input, sources, j, stop, width,
+            )  # fmt: skip
 
 
 @kernel

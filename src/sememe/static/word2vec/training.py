@@ -33,7 +33,7 @@ def pool_size(config: Word2VecConfig) -> tuple[int, int]:
 
     The original program draws `negatives` for each pair, about negatives × (window + 1) for each
     occurrence of a word. Few different ones cost several points of analogies (docs/experiments.md);
-    the windows that a word lies in touch about one and a half skip-gram blocks.
+    the windows that a word lies in touch one or two skip-gram blocks.
     """
     from sememe.static.rows import padded
     from sememe.static.word2vec.kernels import BLOCK
