@@ -70,7 +70,7 @@ def run_kernel(
         kernels.full_softmax(*head, *flat, WIDTH, rate, is_skipgram, is_mean, 1, stats)
     elif (architecture, loss) == ("skipgram", "negative"):
         kernels.skipgram_negative(
-            *head, chunk.noise, *flat, WIDTH, WINDOW, POOL, weight, rate, 1, stats
+            *head, chunk.noise, *flat, WIDTH, WINDOW, POOL, 4 * block, weight, rate, 1, stats
         )
     elif (architecture, loss) == ("cbow", "negative"):
         kernels.cbow_negative(
@@ -98,7 +98,7 @@ def run_reference(
         options |= {"is_skipgram": architecture == "skipgram", "is_mean": combine == "mean"}
         total, pairs = reference.full_softmax(*head, input, output, **options)
     elif loss == "negative":
-        size = kernels.BLOCK if architecture == "skipgram" else block
+        size = 4 * block if architecture == "skipgram" else block
         options |= {"pool": POOL, "block": size, "negatives": 5}
         update = getattr(reference, f"{architecture}_negative")
         total, pairs = update(*head, chunk.noise, input, output, **options)
@@ -109,11 +109,11 @@ def run_reference(
 
 
 @pytest.mark.parametrize(("architecture", "loss", "combine"), COMBINATIONS)
-@pytest.mark.parametrize("num_tokens", [1, 2, 7, 8, 45])
-def test_kernel_equals_reference(architecture, loss, combine, num_tokens):
+@pytest.mark.parametrize(("num_tokens", "block"), [(1, 1), (2, 2), (7, 1), (8, 2), (45, 8)])
+def test_kernel_equals_reference(architecture, loss, combine, num_tokens, block):
     chunk = make_chunk(num_tokens, seed=num_tokens)
-    input, output, stats = run_kernel(chunk, architecture, loss, combine)
-    expected = run_reference(chunk, architecture, loss, combine)
+    input, output, stats = run_kernel(chunk, architecture, loss, combine, block)
+    expected = run_reference(chunk, architecture, loss, combine, block)
     np.testing.assert_allclose(input, expected[0], atol=3e-5)
     np.testing.assert_allclose(output, expected[1], atol=3e-5)
     np.testing.assert_allclose(stats, [expected[2], expected[3], expected[3]], rtol=1e-5)

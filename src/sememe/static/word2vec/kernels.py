@@ -4,7 +4,7 @@ A kernel takes kept words with the bounds of their windows (examples.windows), n
 matrices (flat float32, rows of `width` floats) and a rate, and changes the matrices. Gradients of
 one block are taken at the values before it, then applied: a small step of plain SGD.
 
-BLOCK neighboring centres share one pool of noise words (training.pool_size says how many): a
+Up to BLOCK neighboring centres share one pool of noise words (training.pool_size says how many): a
 noise row is fetched once a block, and its dot product with a word is taken once for all pairs
 that the word has there. The noise words of a pair weigh negatives ÷ pool each, so that the
 expected loss is that of the original program.
@@ -52,12 +52,13 @@ def _span(left, right, first, last):
 @kernel
 def skipgram_negative(
     tokens, left, right, num_tokens, noise, input, output, width, window,
-    pool, weight, rate, loss_every, stats,
+    pool, block, weight, rate, loss_every, stats,
 ):  # fmt: skip
     """Every word of a window predicts its centre, as in the released C program.
 
     A block is a matrix: its rows are the words of all windows, its columns the centres and the
     pool. A word's score with a noise word counts for as many pairs as the word has in the block.
+    `block` is the number of centres, a multiple of 4 and at most BLOCK.
     """
     most = (BLOCK + 2 * window + 3) // 4 * 4
     stride = BLOCK + pool
@@ -67,11 +68,11 @@ def skipgram_negative(
     targets = np.zeros(stride, np.int64)
     g = np.zeros(most * stride, np.float32)
     is_pair = np.empty(most * BLOCK, np.float32)
-    for first in range(0, num_tokens, BLOCK):
-        last = min(first + BLOCK, num_tokens)
+    for first in range(0, num_tokens, block):
+        last = min(first + block, num_tokens)
         low, high = _span(left, right, first, last)
         num_rows = high - low
-        draw = first // BLOCK * pool
+        draw = first // block * pool
         is_pair[:] = _ZERO
         for c in range(first, last):
             targets[c - first] = np.int64(tokens[c]) * width
@@ -79,10 +80,10 @@ def skipgram_negative(
             for q in range(left[c], right[c]):
                 is_pair[(q - low) * BLOCK + c - first] = _ONE
             is_pair[(c - low) * BLOCK + c - first] = _ZERO  # a word does not predict itself
-            if c + BLOCK < num_tokens:
-                prefetch_row(output, np.int64(tokens[c + BLOCK]) * width, width)
-            if c + BLOCK + window < num_tokens:
-                prefetch_row(input, np.int64(tokens[c + BLOCK + window]) * width, width)
+            if c + block < num_tokens:
+                prefetch_row(output, np.int64(tokens[c + block]) * width, width)
+            if c + block + window < num_tokens:
+                prefetch_row(input, np.int64(tokens[c + block + window]) * width, width)
         for k in range(pool):
             targets[BLOCK + k] = np.int64(noise[draw + k]) * width
             copy_row(output, targets[BLOCK + k], outer, (BLOCK + k) * width, width)
@@ -102,7 +103,7 @@ def skipgram_negative(
                 start, end = (start - low) // 4 * 4, end - low
             for j in range(start, end, 4):
                 score_tile(hidden, j * width, outer, k * width, width, g, j * stride + k, stride)
-        if first // BLOCK % loss_every == 0:
+        if first // block % loss_every == 0:
             _skipgram_loss(g, is_pair, num_rows, stride, weight, stats)
         for k in range(num_rows * stride):
             g[k] = sigmoid(g[k])

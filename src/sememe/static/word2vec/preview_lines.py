@@ -89,18 +89,20 @@ def read_lines(corpus: Any, config: Word2VecConfig, text: TextSettings) -> First
     from sememe.examples.huffman import build_tree
     from sememe.examples.noise import alias_table, draw_noise
     from sememe.examples.randomness import stream_key
+    from sememe.examples.windows import keep_limits
     from sememe.static.rows import matrix
     from sememe.static.word2vec.fitting import start_rows
-    from sememe.static.word2vec.training import _NOISE, pool_size
+    from sememe.static.word2vec.training import NOISE, block_size, pool_size
 
     sentences = _first_sentences(corpus, text)
     words, counts = _count(sentences, config)
     tokens, left, right, lines = _draw_lines(sentences, words, counts, config)
     num_tokens, num_words = sum(map(len, sentences)), len(words)
-    pool, block = pool_size(config)
+    pool = pool_size(config)
+    block = block_size(config, counts, keep_limits(counts, config.sample))
     noise: np.ndarray = np.empty(-(-len(tokens) // block) * pool, np.int32)
     table = alias_table(counts, config.noise_exponent)
-    draw_noise(*table, np.uint64(stream_key(config.seed, _NOISE, 0)), noise)
+    draw_noise(*table, np.uint64(stream_key(config.seed, NOISE, 0)), noise)
     rows = matrix(num_words, config.dim)
     start_rows(rows, config.dim, config.seed)
     input: np.ndarray = rows[:, : config.dim].astype(float)
@@ -145,12 +147,12 @@ def _draw_lines(
     """(kept words, bounds of their windows, lines) up to the end of the lines shown."""
     from sememe.examples.randomness import number, stream_key
     from sememe.examples.windows import draw_windows_plainly, keep_limits
-    from sememe.static.word2vec.training import _WINDOWS, CHUNK
+    from sememe.static.word2vec.training import CHUNK, WINDOWS
 
     id_of, rare = {word: word_id for word_id, word in enumerate(words)}, len(words)
     ids = [id_of.get(word, rare) for row in sentences for word in row][:CHUNK]
     ends = np.minimum(np.cumsum([len(row) for row in sentences]), len(ids))
-    limits, key = keep_limits(counts, config.sample), stream_key(config.seed, _WINDOWS, 0)
+    limits, key = keep_limits(counts, config.sample), stream_key(config.seed, WINDOWS, 0)
     drawn = draw_windows_plainly(np.array(ids), ends, limits, config.window, key)
     lines: list[Line] = []
     num_centres = start = 0

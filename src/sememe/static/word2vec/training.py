@@ -24,23 +24,36 @@ from sememe.tokens.store import TokenStore
 CHUNK = 16_384
 CBOW_BLOCK = 8
 LOSS_EVERY = 16
-_WINDOWS, _NOISE = 1, 2  # purposes of random streams
+WINDOWS, NOISE = 1, 2  # purposes of random streams
 _TICK_S = 0.1
 
 
-def pool_size(config: Word2VecConfig) -> tuple[int, int]:
-    """(noise words in a pool, centres that share it).
+def pool_size(config: Word2VecConfig) -> int:
+    """How many noise words a block of centres shares.
 
     The original program draws `negatives` for each pair, about negatives × (window + 1) for each
     occurrence of a word. Few different ones cost several points of analogies (docs/experiments.md);
-    the windows that a word lies in touch one or two skip-gram blocks.
+    the windows that a word lies in touch one or two skip-gram blocks and several cbow blocks.
     """
     from sememe.static.rows import padded
+
+    is_skipgram = config.architecture == "skipgram"
+    return padded(config.negatives * (config.window if is_skipgram else 1), 4)
+
+
+def block_size(config: Word2VecConfig, counts: np.ndarray, limits: np.ndarray) -> int:
+    """How many centres share a pool and, for skip-gram, one step.
+
+    A step adds up what all its pairs want, so a word that fills much of a block would be pushed
+    too far: where few words make up the text, blocks are smaller.
+    """
     from sememe.static.word2vec.kernels import BLOCK
 
-    if config.architecture == "skipgram":
-        return padded(config.negatives * config.window, 4), BLOCK
-    return padded(config.negatives, 4), CBOW_BLOCK
+    if config.architecture == "cbow":
+        return CBOW_BLOCK
+    kept = counts * (limits[:-1] / 2.0**32)
+    largest_share = float(kept.max() / kept.sum())
+    return int(min(BLOCK, max(4, 0.5 / largest_share // 4 * 4)))
 
 
 def sentence_index(store: TokenStore) -> np.ndarray:
@@ -75,7 +88,7 @@ class Run:
         self.input, self.output = input.reshape(-1), output.reshape(-1)
         self.width = input.shape[1]
         self.limits = keep_limits(counts, config.sample)
-        self.pool, self.block = pool_size(config)
+        self.pool, self.block = pool_size(config), block_size(config, counts, self.limits)
         self.noise = alias_table(counts, config.noise_exponent)
         self.tree: Any = None
         if config.loss == "hierarchical":
@@ -125,7 +138,7 @@ class Run:
 
         config, width, rate = self.config, self.width, np.float32(self.rate_at(step))
         ids, ends = self._read(step % self.num_chunks)
-        key = np.uint64(stream_key(config.seed, _WINDOWS, step))
+        key = np.uint64(stream_key(config.seed, WINDOWS, step))
         num = draw_windows(ids, ends, self.limits, config.window, key, *buffers)
         chunk = (*buffers, num)
         is_mean, is_skipgram = config.combine == "mean", config.architecture == "skipgram"
@@ -146,12 +159,13 @@ class Run:
                 )
             return
         noise = np.empty(-(-num // self.block) * self.pool, np.int32)
-        draw_noise(*self.noise, np.uint64(stream_key(config.seed, _NOISE, step)), noise)
+        draw_noise(*self.noise, np.uint64(stream_key(config.seed, NOISE, step)), noise)
         weight = np.float32(config.negatives / self.pool)
         if is_skipgram:
             kernels.skipgram_negative(
-                *chunk, noise, *matrices, config.window, self.pool, weight, rate, LOSS_EVERY, stats
-            )
+                *chunk, noise, *matrices, config.window, self.pool, self.block, weight, rate,
+                LOSS_EVERY, stats,
+            )  # fmt: skip
         else:
             kernels.cbow_negative(
                 *chunk, noise, *matrices, config.window, self.pool, self.block, weight, rate,
