@@ -21,9 +21,11 @@ from sememe.storage.places import cache_dir
 def _sources_hash() -> str:
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
     root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        source = path.read_bytes()
-        if b"@kernel" in source:
+    sources = {path: path.read_bytes() for path in sorted(root.rglob("*.py"))}
+    rooms = {path.parent for path, source in sources.items() if b"@kernel" in source}
+    for path, source in sources.items():
+        # Kernels take constants from their neighbors, so a room with kernels counts whole.
+        if path.parent in rooms:
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + source)
     return digest.hexdigest()
 
@@ -39,8 +41,12 @@ def is_first_use() -> bool:
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` at first use: no GIL, fused and reordered float arithmetic allowed."""
-    numba.config.CACHE_DIR = str(_kernels_dir())  # type: ignore[attr-defined]
     # Contraction and reordering let LLVM vectorise a dot product; NaN and infinity keep their
     # meaning, because the divergence checks look for them.
     fastmath = {"reassoc", "contract", "nsz", "arcp", "afn"}
-    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(function)
+    config: Any = numba.config
+    own, config.CACHE_DIR = config.CACHE_DIR, str(_kernels_dir())
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(function)
+    finally:
+        config.CACHE_DIR = own  # the user's own kernels are none of our business

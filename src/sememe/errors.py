@@ -6,6 +6,7 @@ SememeError
 ├── ArtifactError       a model folder, token store or vector file that is broken or of another kind
 ├── WriteError          a result that could not be written (disk full, no permission)
 ├── UnknownWordError    a word outside the vocabulary (also a KeyError)
+├── DivergedError       a training whose numbers ran away to infinity
 └── MissingExtraError   an optional library that is not installed (also an ImportError)
 """
 
@@ -37,6 +38,10 @@ class WriteError(SememeError):
 
 class UnknownWordError(SememeError, KeyError):
     """A word outside the vocabulary."""
+
+
+class DivergedError(SememeError):
+    """A training whose numbers ran away to infinity."""
 
 
 class MissingExtraError(SememeError, ImportError):

@@ -54,8 +54,9 @@ def test_one_worker_and_a_seed_give_the_same_bits():
 
 
 def test_two_workers_learn_the_same_topics():
-    model = small(workers=2).fit(two_topics(4000), progress=False)
-    assert separation(model.vectors) > 0.4
+    # Ten words are few for two threads that do not wait for each other: a low bar.
+    model = small(workers=2).fit(two_topics(8000), progress=False)
+    assert separation(model.vectors) > 0.25
 
 
 def test_loss_of_an_untrained_model_is_that_of_chance():
@@ -147,6 +148,36 @@ def test_callbacks_see_the_model_and_can_stop_it():
     assert separation(model.vectors) > 0.1
 
 
+@pytest.mark.parametrize("num", [4000, 2731])
+def test_callbacks_are_asked_as_often_as_they_wish(num):
+    text, seen = two_topics(num), []
+
+    class Count:
+        every_words = 5_000
+
+        def __call__(self, model, record):
+            seen.append(record["words"])
+
+    small(epochs=7).fit(text, callbacks=[Count()])
+    num_words = 7 * sum(map(len, text))
+    chunk = 16_384
+    # A chunk may hold several marks, but no mark may pass without a call in its chunk.
+    marks = range(5_000, num_words + 1, 5_000)
+    for mark in marks:
+        assert any(mark <= words < mark + chunk for words in seen), mark
+    assert seen == sorted(set(seen))
+
+
+def test_hierarchical_softmax_continues_on_its_own_tree():
+    model = small(loss="hierarchical").fit(two_topics())
+    counts = model.vocabulary.counts.tolist()
+    for _ in range(2):
+        model.continue_fit([*two_topics(100, seed=3), ["kiwi"] * 4], epochs=5)
+    assert model.vocabulary.counts.tolist() == counts
+    assert "kiwi" not in model.vocabulary
+    assert separation(model.vectors) > 0.4
+
+
 def test_absurd_rates_are_noticed():
     with pytest.raises(sememe.SememeError, match=r"diverged.*learning_rate"):
         small(learning_rate=10, epochs=400, architecture="cbow", combine="sum").fit(two_topics())
@@ -211,12 +242,12 @@ def test_phrases_are_joined_first(tmp_path):
 
 def test_pools_hold_as_many_noise_words_as_the_original_draws():
     config = sememe.Word2VecConfig()
-    assert pool_size(config) >= config.negatives * config.window
+    assert pool_size(config) >= config.negatives * (config.window + 1)
     assert pool_size(sememe.Word2VecConfig(architecture="cbow", negatives=5)) >= 5
 
 
 def test_blocks_are_small_where_few_words_make_up_the_text():
     config = sememe.Word2VecConfig()
-    for counts, expected in (([100] * 10, 4), ([10] * 40, 20), ([5] * 10_000, 32)):
+    for counts, expected in (([100] * 10, 4), ([10] * 40, 20), ([5] * 10_000, 24)):
         limits = keep_limits(np.array(counts), 0)
         assert block_size(config, np.array(counts), limits) == expected

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sememe.errors import OptionError
+from sememe.progress import History
 
 if TYPE_CHECKING:
     from sememe.static.word2vec.model import Word2Vec
@@ -47,8 +48,17 @@ class Evaluate:
 
     def __call__(self, model: Word2Vec, record: dict[str, Any]) -> bool:
         """Score, keep the figure, and say whether to stop."""
-        value = float(self._score(model.vectors))
-        record[self.name] = value
+        record[self.name] = value = float(self._score(model.vectors))
+        return self._weigh(value)
+
+    def restore(self, history: History) -> None:
+        """Take up what a run had seen before it was stopped."""
+        self.best, self.num_worse = float("-inf"), 0
+        for record in history:
+            if record.get(self.name) is not None:
+                self._weigh(record[self.name])
+
+    def _weigh(self, value: float) -> bool:
         if value > self.best:
             self.best, self.num_worse = value, 0
         else:

@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from sememe.errors import ArtifactError, OptionError
+from sememe.errors import ArtifactError, DivergedError, OptionError
 from sememe.progress import History, Reporter
-from sememe.static.word2vec.callbacks import Callback
+from sememe.static.word2vec.callbacks import Callback, Evaluate
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.static.word2vec.model import (
+    HISTORY,
     TENSORS,
     Word2Vec,
     check_replaceable,
     trainable_words,
 )
-from sememe.static.word2vec.training import Crew, DivergedError, Run
+from sememe.static.word2vec.training import Crew, Run
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import MANIFEST, read_json, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
@@ -66,7 +67,18 @@ def _num_outputs(config: Word2VecConfig, num_words: int) -> int:
     return max(num_words - 1, 1) if config.loss == "hierarchical" else num_words
 
 
-def _check_choice(config: Word2VecConfig) -> None:
+def check_request(
+    config: Word2VecConfig, out: str | Path | None, resume: bool, checkpoint_minutes: float
+) -> None:
+    """Refuse what cannot come to a good end before any text is read."""
+    if resume and out is None:
+        raise OptionError("To resume, `out` must say where the model was to be saved.")
+    if out is not None:
+        check_replaceable(Path(out))
+    if not checkpoint_minutes >= 0:
+        raise OptionError(
+            f"checkpoint_minutes must be 0 (never) or more, not {checkpoint_minutes}."
+        )
     if config.loss == "hierarchical" and config.vectors != "input":
         raise OptionError(
             "Hierarchical softmax keeps no output vector for a word: vectors must be input."
@@ -88,18 +100,17 @@ def fit(
     from sememe.static.rows import matrix
 
     config = model.config
-    _check_choice(config)
     size = trainable_words(store, config)
     vocabulary = store.vocabulary.cut(size)
-    if resume and out is None:
-        raise OptionError("To resume, `out` must say where the model was to be saved.")
-    keeper = None
-    if out is not None:
-        check_replaceable(Path(out))
-        keeper = Checkpoints(Path(f"{Path(out)}.checkpoints"))
+    keeper = Checkpoints(Path(f"{Path(out)}.checkpoints")) if out is not None else None
     input = matrix(size, config.dim)
     output = matrix(_num_outputs(config, size), config.dim)
-    plan = {"config": _lasting(config), "content": store.manifest.get("content"), "words": size}
+    plan = {
+        "config": _lasting(config),
+        "content": store.manifest.get("content"),
+        "tokens": store.num_tokens,  # fewer where phrases were joined
+        "words": size,
+    }
     step, seconds, model.history = 0, 0.0, History()
     found = keeper.latest() if keeper is not None and resume else None
     if resume and found is None and out is not None and (Path(out) / MANIFEST).exists():
@@ -107,9 +118,13 @@ def fit(
         return _finished(model, Path(out), plan)
     if found is not None:
         step, seconds, model.history = _restore(found, plan, input, output)
+        for callback in callbacks:
+            if isinstance(callback, Evaluate):
+                callback.restore(model.history)
         reporter.note(f"Resuming at step {step:,} from {found}.")
     else:
-        if keeper is not None:
+        if keeper is not None and keeper.latest() is not None:
+            reporter.note(f"Starting anew: the checkpoint in {keeper.folder} is removed.")
             keeper.clear()
         start_rows(input, config.dim, config.seed)
         if start is not None:
@@ -120,7 +135,7 @@ def fit(
     run = Run(config, store, id_map, np.asarray(vocabulary.counts), input, output)
     driver = _Driver(model, vocabulary, run, keeper, plan, seconds, callbacks, reporter)
     try:
-        driver.drive(step, checkpoint_minutes * 60)
+        driver.drive(step, checkpoint_minutes * 60 or math.inf)
     finally:
         run.close()
     driver.hand_over()
@@ -148,7 +163,7 @@ def continue_fit(model: Word2Vec, store: TokenStore, epochs: int, reporter: Repo
             row = len(known) + len(new_words)
             new_words.append(word)
             new_counts.append(int(store.vocabulary.counts[word_id]))
-        elif row >= 0:
+        elif row >= 0 and config.loss != "hierarchical":  # its tree was made from the old counts
             counts[row] += store.vocabulary.counts[word_id]
         id_map[word_id] = row
     num_words = len(known) + len(new_words)
@@ -160,9 +175,7 @@ def continue_fit(model: Word2Vec, store: TokenStore, epochs: int, reporter: Repo
     input[: len(known), :dim] = model.input
     output[: len(model.output), :dim] = model.output
     start_rows(input[len(known) :], dim, config.seed, first=len(known))
-    # The tree was built from the old counts, so those are what it must be built from again.
-    shaping = known.counts if config.loss == "hierarchical" else vocabulary.counts
-    run = Run(config, store, id_map, np.asarray(shaping), input, output)
+    run = Run(config, store, id_map, np.asarray(vocabulary.counts), input, output)
     driver = _Driver(model, vocabulary, run, None, {}, 0.0, (), reporter)
     try:
         driver.drive(0, math.inf)
@@ -176,7 +189,7 @@ def _finished(model: Word2Vec, out: Path, plan: dict[str, Any]) -> Word2Vec:
     """Open what an earlier run finished, after checking that it is the same run."""
     _check_plan(out, read_json(out / MANIFEST).get("plan"), plan)
     other = Word2Vec.load(out)
-    model.history = other.history
+    model.history, model.plan = other.history, other.plan
     model.adopt(other.vocabulary, other.input, other.output)
     return model
 
@@ -191,7 +204,10 @@ def _check_plan(place: Path, old: Any, plan: dict[str, Any]) -> None:
         if plan["config"].get(name) != value
     ]
     if other:
-        raise OptionError(f"{place} was made with other options: {'; '.join(other)}.")
+        raise OptionError(
+            f"{place} was made with other options: {'; '.join(other)}. "
+            "Take those again, or start anew without resume."
+        )
     if old != plan:
         raise ArtifactError(f"{place} was made from other text; start again without resume.")
 
@@ -208,13 +224,18 @@ def _restore(
 ) -> tuple[int, float, History]:
     """Read a checkpoint into the matrices, after checking that it belongs to this run."""
     state = read_json(found / _STATE)
+    if not isinstance(state, dict):
+        raise ArtifactError(f"{found / _STATE} is damaged: start again without resume.")
     _check_plan(found, state.get("plan"), plan)
     tensors = read_tensors(found / TENSORS)
     for name, rows in (("input", input), ("output", output)):
         if name not in tensors or tensors[name].shape != rows.shape:
             raise ArtifactError(f"The checkpoint {found} does not hold the matrices of this run.")
         rows[:] = tensors[name]
-    return int(state["step"]), float(state["seconds"]), History(state["history"])
+    try:
+        return int(state["step"]), float(state["seconds"]), History.load(found / HISTORY)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{found / _STATE} is damaged ({error}).") from error
 
 
 class _Driver:
@@ -248,13 +269,12 @@ class _Driver:
         """Give the current matrices to the model, without padding."""
         dim = self.model.config.dim
         matrices = (self.run.input, self.run.output)
-        rows = (np.ascontiguousarray(m.reshape(-1, self.run.width)[:, :dim]) for m in matrices)
+        rows = (m.reshape(-1, self.run.width)[:, :dim].copy() for m in matrices)
         self.model.adopt(self.vocabulary, *rows)
 
     def drive(self, step: int, checkpoint_s: float) -> None:
         """Run every step that is left."""
         run, first = self.run, step
-        run.reached = step
         total = run.words_at(run.num_steps)
         saved_s = time.monotonic()
         self.reporter.note(_greeting(run, self.vocabulary))
@@ -275,7 +295,7 @@ class _Driver:
                         self._checkpoint(step)
                         saved_s = time.monotonic()
             except KeyboardInterrupt:
-                self._checkpoint(run.reached)
+                self._checkpoint(step if run.reached is None else run.reached)
                 raise
         self._record(step, self._stats, first)
 
@@ -283,8 +303,7 @@ class _Driver:
         """The step after `step` at which a callback is to be asked."""
         words = self.run.words_at(step)
         target = (words // callback.every_words + 1) * callback.every_words
-        share = target / self.run.words_at(self.run.num_steps)
-        return max(step + 1, min(self.run.num_steps, math.ceil(share * self.run.num_steps)))
+        return max(step + 1, self.run.step_of(target))
 
     def _call(self, step: int) -> bool:
         """Ask the callbacks that are due; True ends the run."""
@@ -355,9 +374,9 @@ class _Driver:
                     "step": step,
                     "plan": self.plan,
                     "seconds": self.seconds,
-                    "history": list(self.model.history),
                 },
             )
+            self.model.history.save(folder / HISTORY)
 
 
 def _mean_loss(stats: np.ndarray) -> float:

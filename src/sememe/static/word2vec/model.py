@@ -75,10 +75,11 @@ class Word2Vec:
         beside it while it trains, and `resume` continues from the last one.
         """
         from sememe.compiled import is_first_use
-        from sememe.static.word2vec.fitting import fit
+        from sememe.static.word2vec.fitting import check_request, fit
 
         reporter = _reporter(progress)
         self.text = _text_settings(text, text_options)
+        check_request(self.config, out, resume, checkpoint_minutes)
         if is_first_use():
             reporter.note("Compiling the kernels: once for this version, about half a minute.")
         tokens = self._open(corpus, phrases, store, reporter)
@@ -107,21 +108,29 @@ class Word2Vec:
         reporter = _reporter(progress)
         if text is not None or text_options:
             self.text = _text_settings(text, text_options)
-        tokens = self._open(corpus, 0, None, reporter)
+        # Words that are known already count even where the new text has them once.
+        tokens = self._open(corpus, 0, None, reporter, min_count=1)
         return continue_fit(self, tokens, epochs or self.config.epochs, reporter)
 
     def _open(
-        self, corpus: Any, phrases: int, store: str | Path | None, reporter: Reporter
+        self,
+        corpus: Any,
+        phrases: int,
+        store: str | Path | None,
+        reporter: Reporter,
+        min_count: int | None = None,
     ) -> TokenStore:
         config = self.config
         tokens = open_or_build(
-            corpus, self.text, min_count=config.min_count, workers=config.num_workers,
+            corpus, self.text, min_count=min_count or config.min_count, workers=config.num_workers,
             path=store, progress=reporter,
         )  # fmt: skip
         if phrases:
             from sememe.tokens.phrases import find_phrases
 
-            tokens = find_phrases(tokens, passes=phrases, progress=reporter)
+            tokens = find_phrases(
+                tokens, passes=phrases, workers=config.num_workers, progress=reporter
+            )
         return tokens
 
     @property
@@ -203,6 +212,7 @@ class Word2Vec:
             )
         model.adopt(vocabulary, tensors["input"], tensors["output"])
         model.history = History.load(folder / HISTORY)
+        model.plan = manifest.get("plan", {})
         return model
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from sememe.errors import DivergedError
 from sememe.static.word2vec import reference
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.static.word2vec.preview_lines import FirstLines, Line, read_lines
-from sememe.static.word2vec.training import DivergedError
 from sememe.text.settings import TextSettings
 
 NUM_PAIRS, NUM_SHOWN = 10, 5

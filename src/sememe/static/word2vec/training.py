@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from sememe.errors import SememeError
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.tokens.store import TokenStore
 
@@ -38,7 +37,7 @@ def pool_size(config: Word2VecConfig) -> int:
     from sememe.static.rows import padded
 
     is_skipgram = config.architecture == "skipgram"
-    return padded(config.negatives * (config.window if is_skipgram else 1), 4)
+    return padded(config.negatives * (config.window + 1 if is_skipgram else 1), 4)
 
 
 def block_size(config: Word2VecConfig, counts: np.ndarray, limits: np.ndarray) -> int:
@@ -97,7 +96,7 @@ class Run:
             self.tree = build_tree(counts)
         self.num_chunks = -(-store.num_tokens // CHUNK)
         self.num_steps = self.num_chunks * config.epochs
-        self.reached = 0
+        self._crew: Crew | None = None
         self._index = sentence_index(store)
         self._file = os.open(store.path / "ids.bin", os.O_RDONLY)
         self._ends_file = os.open(store.path / "sentence_ends.bin", os.O_RDONLY)
@@ -107,10 +106,20 @@ class Run:
         os.close(self._file)
         os.close(self._ends_file)
 
+    @property
+    def reached(self) -> int | None:
+        """The first step that has not been done; None before the first one was begun."""
+        return self._crew.next_step if self._crew is not None else None
+
     def words_at(self, step: int) -> int:
         """Words of text, rare ones included, that lie before `step`."""
         epoch, chunk = divmod(step, self.num_chunks)
         return epoch * self.store.num_tokens + min(chunk * CHUNK, self.store.num_tokens)
+
+    def step_of(self, words: int) -> int:
+        """The first step before which at least `words` words lie."""
+        epoch, rest = divmod(words, self.store.num_tokens)
+        return min(self.num_steps, epoch * self.num_chunks + -(-rest // CHUNK))
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step: linear decay over the whole run."""
@@ -179,16 +188,17 @@ class Run:
         second and at the end; where it returns False, or an exception such as KeyboardInterrupt
         comes up, the threads finish the steps they are at.
         """
-        crew = Crew(self, step, end, every)
-        with ThreadPoolExecutor(self.config.num_workers) as threads:
-            work = [threads.submit(crew.work) for _ in range(self.config.num_workers)]
-            try:
-                while wait(work, _TICK_S).not_done and on_tick(crew):
-                    pass
-            finally:
-                crew.is_stopping = True
-                _wait_through_interrupts(work)
-                self.reached = crew.next_step
+        crew = self._crew = Crew(self, step, end, every)
+        threads = ThreadPoolExecutor(self.config.num_workers)
+        work: list[Future[None]] = []
+        try:
+            for _ in range(self.config.num_workers):
+                work.append(threads.submit(crew.work))
+            while wait(work, _TICK_S).not_done and on_tick(crew):
+                pass
+        finally:
+            crew.stop()
+            threads.shutdown(wait=False)
         for future in work:
             future.result()
         on_tick(crew)
@@ -202,7 +212,8 @@ class Crew:
         self._run, self.next_step, self._end, self._every = run, step, end, every
         self.marks: list[tuple[int, np.ndarray]] = []
         self.is_stopping = False
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._num_working = 0
         self._all_stats: list[np.ndarray] = []
 
     def stats(self) -> np.ndarray:
@@ -221,25 +232,29 @@ class Crew:
     def work(self) -> None:
         """Take steps until there are no more."""
         stats = np.zeros(3)
-        self._all_stats.append(stats)
         buffers = [np.empty(CHUNK, np.int32) for _ in range(3)]
+        with self._lock:
+            self._all_stats.append(stats)
+            self._num_working += 1
         try:
             while (step := self._take()) >= 0:
                 self._run.step(step, buffers, stats)
-        except BaseException:
-            self.is_stopping = True
-            raise
+        finally:
+            with self._lock:
+                self.is_stopping = True
+                self._num_working -= 1
+                self._lock.notify_all()
 
+    def stop(self) -> None:
+        """Let every thread finish its step, a matter of milliseconds, and take no other.
 
-def _wait_through_interrupts(work: list[Future[None]]) -> None:
-    """Wait for steps under way, a matter of milliseconds, even if Ctrl-C is pressed again."""
-    while True:
-        try:
-            wait(work)
-            return
-        except KeyboardInterrupt:
-            continue
-
-
-class DivergedError(SememeError):
-    """Training ran away to infinity."""
+        Ctrl-C may come again meanwhile: the matrices must not be looked at before the end.
+        """
+        while True:
+            try:
+                self.is_stopping = True
+                with self._lock:
+                    self._lock.wait_for(lambda: self._num_working == 0)
+                return
+            except KeyboardInterrupt:
+                continue
