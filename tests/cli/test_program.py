@@ -102,7 +102,7 @@ def test_a_reader_that_goes_away_is_no_failure(vector_file):
 @pytest.mark.parametrize(
     ("raised", "code", "says"),
     [
-        (KeyboardInterrupt(), 130, "--resume"),
+        (KeyboardInterrupt(), 130, "Stopped."),
         (MemoryError("Unable to allocate 3 PiB"), 2, "too little memory"),
         (PermissionError(13, "Permission denied", "/a/file"), 2, "/a/file: Permission denied."),
         (BrokenPipeError(), 141, ""),
