@@ -90,10 +90,12 @@ def run(tool: str, **job: Any) -> dict[str, Any]:
     return result
 
 
-def measure_speed(text: str, repeats: int) -> None:
+def measure_speed(text: str, repeats: int, only: str) -> None:
     """Print the median words a second of both tools and their ratio."""
     vocabulary_s: dict[str, list[float]] = {"gensim": [], "sememe": []}
     for architecture, loss, dim in SPEED:
+        if only not in f"{architecture} {loss} {dim}":
+            continue
         rates: dict[str, list[float]] = {"gensim": [], "sememe": []}
         for _ in range(repeats):
             for tool in ("gensim", "sememe"):
@@ -169,6 +171,7 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "quality", "job"])
     parser.add_argument("text")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="speed: models whose name holds this")
     parser.add_argument("--words", type=Path)
     parser.add_argument("--results", type=Path, default=Path("word2vec-quality.json"))
     parser.add_argument("--evaluator", choices=["gensim", "sememe"], default="gensim")
@@ -179,7 +182,7 @@ def main() -> None:
         train = {"gensim": train_gensim, "sememe": train_sememe}[job["tool"]]
         print(json.dumps(train(job)))
     elif options.what == "speed":
-        measure_speed(options.text, options.repeats)
+        measure_speed(options.text, options.repeats, options.only)
     else:
         measure_quality(options.text, options.words, options.results, options.evaluator,
                         options.tools)  # fmt: skip

@@ -242,12 +242,12 @@ def test_phrases_are_joined_first(tmp_path):
 
 def test_pools_hold_as_many_noise_words_as_the_original_draws():
     config = sememe.Word2VecConfig()
-    assert pool_size(config) >= config.negatives * (config.window + 1)
+    assert pool_size(config) >= config.negatives * config.window
     assert pool_size(sememe.Word2VecConfig(architecture="cbow", negatives=5)) >= 5
 
 
 def test_blocks_are_small_where_few_words_make_up_the_text():
     config = sememe.Word2VecConfig()
-    for counts, expected in (([100] * 10, 4), ([10] * 40, 20), ([5] * 10_000, 24)):
+    for counts, expected in (([100] * 10, 4), ([10] * 40, 20), ([5] * 10_000, 32)):
         limits = keep_limits(np.array(counts), 0)
         assert block_size(config, np.array(counts), limits) == expected

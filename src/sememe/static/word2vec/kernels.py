@@ -33,7 +33,7 @@ from sememe.static.rows import (
     sum_scaled,
 )
 
-BLOCK = 24
+BLOCK = 32
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 

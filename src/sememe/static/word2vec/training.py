@@ -37,7 +37,7 @@ def pool_size(config: Word2VecConfig) -> int:
     from sememe.static.rows import padded
 
     is_skipgram = config.architecture == "skipgram"
-    return padded(config.negatives * (config.window + 1 if is_skipgram else 1), 4)
+    return padded(config.negatives * (config.window if is_skipgram else 1), 4)
 
 
 def block_size(config: Word2VecConfig, counts: np.ndarray, limits: np.ndarray) -> int:
