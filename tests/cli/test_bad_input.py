@@ -120,7 +120,7 @@ def test_a_damaged_text_file(refused, tmp_path, name, content):
     [
         ("dim", -5), ("dim", 0), ("dim", 10**9), ("window", 0), ("window", -1), ("negatives", -1),
         ("negatives", 10**7), ("min-count", 0), ("min-count", -3), ("epochs", 0), ("epochs", -1),
-        ("sample", -0.5), ("sample", 2), ("sample", "nan"), ("learning-rate", 0),
+        ("sample", -0.5), ("sample", 2), ("sample", "nan"),
         ("learning-rate", -1), ("learning-rate", "inf"), ("min-learning-rate", 1), ("seed", -1),
         ("workers", -1), ("workers", 10**6), ("noise-exponent", "nan"), ("max-words", -1),
         ("encoding", "no-such"), ("language", "!"), ("phrases", -1), ("phrases", 99),

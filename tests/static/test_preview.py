@@ -10,13 +10,12 @@ import pytest
 from rich.cells import cell_len
 
 import sememe
-from sememe.errors import InputError
+from sememe.errors import DivergedError, InputError
 from sememe.examples.huffman import build_tree
 from sememe.static.word2vec import reference
 from sememe.static.word2vec.preview import NUM_PAIRS, Preview, preview
 from sememe.static.word2vec.preview_lines import read_lines
 from sememe.static.word2vec.preview_text import WIDTH, render
-from sememe.static.word2vec.training import DivergedError
 
 ENGLISH = [
     "The red cat sat on the old mat.",
