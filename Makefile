@@ -10,6 +10,7 @@ CODE := src tests benchmarks
 
 run: $(STAMP)
 	$(BIN)/sememe demo --out runs/demo
+	@echo "The command sememe is in $(BIN): \". $(BIN)/activate\" puts it on your path."
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
