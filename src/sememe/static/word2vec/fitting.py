@@ -265,11 +265,12 @@ class _Driver:
         """Seconds of training, those before the last checkpoint included."""
         return self._before_s + time.monotonic() - self._begun_s
 
-    def hand_over(self) -> None:
-        """Give the current matrices to the model, without padding."""
+    def hand_over(self, *, is_final: bool = True) -> None:
+        """Give the matrices to the model, without padding; a copy while they still change."""
         dim = self.model.config.dim
-        matrices = (self.run.input, self.run.output)
-        rows = (m.reshape(-1, self.run.width)[:, :dim].copy() for m in matrices)
+        rows = [m.reshape(-1, self.run.width)[:, :dim] for m in (self.run.input, self.run.output)]
+        if not is_final:
+            rows = [matrix.copy() for matrix in rows]
         self.model.adopt(self.vocabulary, *rows)
 
     def drive(self, step: int, checkpoint_s: float) -> None:
@@ -316,7 +317,7 @@ class _Driver:
         ]
         if not due:
             return False
-        self.hand_over()
+        self.hand_over(is_final=False)
         record = {"words": self.run.words_at(step)}
         answers = [callback(self.model, record) for callback in due]
         self.model.history.append(record)
