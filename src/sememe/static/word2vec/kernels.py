@@ -181,8 +181,8 @@ def cbow_negative(
     """The joined window predicts its centre; noise words weigh negatives ÷ pool.
 
     Windows of neighboring centres share most of their words, so a step for several at once
-    overshoots (it cost 3 points of analogies): each centre is a step of its own here, and only
-    the pool of noise words is shared by `block` of them.
+    overshoots (it cost a point and a half of analogies): each centre is a step of its own here,
+    and only the pool of noise words is shared by `block` of them.
     """
     stride = pool + 4  # the pool, then the centre, then nothing
     hidden = np.zeros(width, np.float32)
