@@ -125,6 +125,16 @@ class Vocabulary(Sequence[str]):
         order = None if self._order is None else self._order[self._order < size]
         return Vocabulary(self._bytes[:end], self._ends[:size], self.counts[:size], order)
 
+    def to_arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bytes of all words and where each word ends in them (int64), both read-only.
+
+        Always read-only, because a kernel is compiled once more for arrays that can be written.
+        """
+        word_bytes = np.asarray(self._bytes)[:]
+        word_ends = np.asarray(self._ends, np.int64)[:]
+        word_bytes.flags.writeable = word_ends.flags.writeable = False
+        return word_bytes, word_ends
+
     def to_records(self) -> np.ndarray:
         """The bytes of all words, each followed by the WORD_END of text.records."""
         records = np.full(len(self._bytes) + len(self), 0x1F, np.uint8)
