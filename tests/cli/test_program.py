@@ -145,7 +145,7 @@ def test_an_interrupt_speaks_of_resuming_only_where_that_is_possible(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sememe.storage.folder.read_json", interrupt)
-    monkeypatch.setattr("sememe.static.word2vec.model.check_replaceable", interrupt)
+    monkeypatch.setattr("sememe.storage.folder.check_replaceable", interrupt)
     (tmp_path / "model").mkdir()
     arguments = {"train": ["train", "word2vec", "--out", "model"], "info": ["info", "model"]}
     result = sememe(*arguments[command], fails=True)

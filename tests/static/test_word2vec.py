@@ -8,7 +8,7 @@ import pytest
 import sememe
 from sememe.errors import ArtifactError, InputError, OptionError, UnknownWordError, WriteError
 from sememe.examples.windows import keep_limits
-from sememe.static.word2vec.callbacks import Evaluate
+from sememe.static.callbacks import Evaluate
 from sememe.static.word2vec.training import block_size, pool_size
 
 FRUIT = ["apple", "pear", "plum", "grape", "melon"]

@@ -132,3 +132,12 @@ def read_json(path: Path) -> Any:
         raise ArtifactError(f"{path} is missing: {path.parent} is not a whole artifact.") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ArtifactError(f"{path} cannot be read ({error}).") from error
+
+
+def check_replaceable(folder: Path, kind: str) -> None:
+    """Refuse to replace a folder that does not hold a model of this kind."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
+    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
+        raise WriteError(f"{folder} exists and is not a {kind} model; choose another name.")

@@ -91,8 +91,7 @@ def read_lines(corpus: Any, config: Word2VecConfig, text: TextSettings) -> First
     from sememe.examples.randomness import stream_key
     from sememe.examples.windows import keep_limits
     from sememe.static.rows import matrix
-    from sememe.static.word2vec.fitting import start_rows
-    from sememe.static.word2vec.training import NOISE, block_size, pool_size
+    from sememe.static.word2vec.training import NOISE, block_size, pool_size, start_rows
 
     sentences = _first_sentences(corpus, text)
     words, counts = _count(sentences, config)

@@ -1,30 +1,28 @@
 """The training run: chunks of a token store in, changed matrices out, by any number of threads.
 
 The text is cut into chunks of CHUNK tokens; step s works on chunk s mod (number of chunks). The
-learning rate and all random draws are functions of the step, so a run that stops between two
-steps continues exactly. With one worker the steps run in order; with more, threads take the next
-step as they come free and update the matrices without locks (Recht et al. 2011), so that the
-last digits depend on timing.
+learning rate and all random draws are functions of the step.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
+from sememe.errors import OptionError
+from sememe.static.loop import Run
+from sememe.static.model import StaticModel
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.tokens.store import TokenStore
+from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors import WordVectors, load
 
 CHUNK = 16_384
 CBOW_BLOCK = 8
 LOSS_EVERY = 16
-WINDOWS, NOISE = 1, 2  # purposes of random streams
-_TICK_S = 0.1
+WINDOWS, NOISE, _START = 1, 2, 3  # purposes of random streams
 
 
 def pool_size(config: Word2VecConfig) -> int:
@@ -67,36 +65,13 @@ def sentence_index(store: TokenStore) -> np.ndarray:
     return index
 
 
-class Run:
-    """All that a training run needs beside the matrices, and the work of one step."""
+class ChunkReader:
+    """Reads a token store chunk by chunk, its words as rows of a model."""
 
-    def __init__(
-        self,
-        config: Word2VecConfig,
-        store: TokenStore,
-        id_map: np.ndarray,
-        counts: np.ndarray,
-        input: np.ndarray,
-        output: np.ndarray,
-    ) -> None:
-        """id_map: int32, from the store's ids to rows; words without a row map to len(counts)."""
-        from sememe.examples.noise import alias_table
-        from sememe.examples.windows import keep_limits
-
-        self.config, self.store, self.id_map = config, store, id_map
-        self.input, self.output = input.reshape(-1), output.reshape(-1)
-        self.width = input.shape[1]
-        self.limits = keep_limits(counts, config.sample)
-        self.pool, self.block = pool_size(config), block_size(config, counts, self.limits)
-        self.noise = alias_table(counts, config.noise_exponent)
-        self.tree: Any = None
-        if config.loss == "hierarchical":
-            from sememe.examples.huffman import build_tree
-
-            self.tree = build_tree(counts)
+    def __init__(self, store: TokenStore, id_map: np.ndarray) -> None:
+        """id_map: int32, from the store's ids to rows; the last row + 1 for words without one."""
+        self.num_tokens, self._id_map, self._dtype = store.num_tokens, id_map, store.ids.dtype
         self.num_chunks = -(-store.num_tokens // CHUNK)
-        self.num_steps = self.num_chunks * config.epochs
-        self._crew: Crew | None = None
         self._index = sentence_index(store)
         self._file = os.open(store.path / "ids.bin", os.O_RDONLY)
         self._ends_file = os.open(store.path / "sentence_ends.bin", os.O_RDONLY)
@@ -106,39 +81,126 @@ class Run:
         os.close(self._file)
         os.close(self._ends_file)
 
-    @property
-    def reached(self) -> int | None:
-        """The first step that has not been done; None before the first one was begun."""
-        return self._crew.next_step if self._crew is not None else None
-
     def words_at(self, step: int) -> int:
         """Words of text, rare ones included, that lie before `step`."""
         epoch, chunk = divmod(step, self.num_chunks)
-        return epoch * self.store.num_tokens + min(chunk * CHUNK, self.store.num_tokens)
+        return epoch * self.num_tokens + min(chunk * CHUNK, self.num_tokens)
 
-    def step_of(self, words: int) -> int:
-        """The first step before which at least `words` words lie."""
-        epoch, rest = divmod(words, self.store.num_tokens)
-        return min(self.num_steps, epoch * self.num_chunks + -(-rest // CHUNK))
-
-    def rate_at(self, step: int) -> float:
-        """The learning rate of a step: linear decay over the whole run."""
-        done = self.words_at(step) / (self.store.num_tokens * self.config.epochs)
-        start, end = self.config.start_rate, self.config.min_learning_rate
-        return max(end, start - (start - end) * done)
-
-    def _read(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
         """(rows of the chunk's words, ends of its sentences)."""
-        item = self.store.ids.dtype.itemsize
+        item = self._dtype.itemsize
         data = os.pread(self._file, CHUNK * item, chunk * CHUNK * item)
-        ids = self.id_map[np.frombuffer(data, self.store.ids.dtype)]
+        ids = self._id_map[np.frombuffer(data, self._dtype)]
         first, last = int(self._index[chunk]), int(self._index[chunk + 1])
         ends_data = os.pread(self._ends_file, 8 * (last - first), 8 * first)
         ends = np.frombuffer(ends_data, np.int64) - chunk * CHUNK
         # A sentence that runs over the edge of the chunk is cut there.
         return ids, np.append(ends, len(ids))
 
-    def step(self, step: int, buffers: list[np.ndarray], stats: np.ndarray) -> None:
+
+def first_words(store: TokenStore, num_words: int) -> np.ndarray:
+    """The id_map that gives the first words of a store rows in the same order."""
+    id_map = np.full(len(store.vocabulary) + 1, num_words, np.int32)
+    id_map[:num_words] = np.arange(num_words, dtype=np.int32)
+    return id_map
+
+
+def start_rows(rows: np.ndarray, dim: int, seed: int, first: int = 0) -> None:
+    """Fill rows (N, padded dim) with the uniform noise that training starts from."""
+    from sememe.examples.randomness import fill_uniform, stream_key
+
+    reach = np.float32(0.5 / dim)
+    key = np.uint64(stream_key(seed, _START))
+    fill_uniform(rows, dim, -reach, reach, key, first)
+
+
+def take_start(rows: np.ndarray, vocabulary: Vocabulary, start: Any, dim: int) -> int:
+    """Copy the rows of the words that the pretrained vectors know; return how many."""
+    vectors = start if isinstance(start, WordVectors) else load(start)
+    if vectors.dim != dim:
+        raise OptionError(f"The vectors to start from have {vectors.dim} numbers, not {dim}.")
+    num_known = 0
+    for word_id, word in enumerate(vocabulary):
+        if (other := vectors.vocabulary.find(word)) >= 0:
+            rows[word_id, :dim] = vectors.vectors[other]
+            num_known += 1
+    if not num_known:
+        raise OptionError("The vectors to start from know none of the words of the text.")
+    return num_known
+
+
+class Word2VecRun(Run):
+    """All that a training run needs, and the work of one step."""
+
+    def __init__(
+        self,
+        config: Word2VecConfig,
+        store: TokenStore,
+        vocabulary: Vocabulary,
+        id_map: np.ndarray,
+    ) -> None:
+        """id_map: from the store's ids to the vocabulary's, which are the rows of the matrices."""
+        from sememe.examples.noise import alias_table
+        from sememe.examples.windows import keep_limits
+        from sememe.static.rows import matrix
+
+        self.config, self.vocabulary = config, vocabulary
+        counts, size = np.asarray(vocabulary.counts), len(vocabulary)
+        self.tree: Any = None
+        num_outputs = size
+        if config.loss == "hierarchical":
+            from sememe.examples.huffman import build_tree
+
+            self.tree = build_tree(counts)
+            # A tree has one inner node less than leaves; a lone word still needs a row to map.
+            num_outputs = max(size - 1, 1)
+        input, output = matrix(size, config.dim), matrix(num_outputs, config.dim)
+        self.matrices = {"input": input, "output": output}
+        self.input, self.output = input.reshape(-1), output.reshape(-1)
+        self.width = input.shape[1]
+        self.limits = keep_limits(counts, config.sample)
+        self.pool, self.block = pool_size(config), block_size(config, counts, self.limits)
+        self.noise = alias_table(counts, config.noise_exponent)
+        self.text = ChunkReader(store, id_map)
+        self.num_steps = self.text.num_chunks * config.epochs
+        self.num_workers, self.tokens_per_epoch = config.num_workers, store.num_tokens
+        self.start_rate = config.start_rate
+
+    def close(self) -> None:
+        """Let go of the store's files."""
+        self.text.close()
+
+    def greeting(self) -> str:
+        """One line that says what is about to be trained."""
+        config = self.config
+        return (
+            f"{len(self.vocabulary):,} words, {self.tokens_per_epoch:,} in the text, "
+            f"{config.epochs} epochs: {config.architecture}, {config.loss}, "
+            f"{config.dim} dimensions, {config.num_workers} workers"
+        )
+
+    def hand_over(self, model: StaticModel, *, is_final: bool) -> None:
+        """Give the matrices to the model, without padding; a copy while they still change."""
+        rows = {name: matrix[:, : self.config.dim] for name, matrix in self.matrices.items()}
+        if not is_final:
+            rows = {name: matrix.copy() for name, matrix in rows.items()}
+        model.adopt(self.vocabulary, **rows)
+
+    def new_space(self) -> list[np.ndarray]:
+        """Make room for a chunk's words and the bounds of their windows."""
+        return [np.empty(CHUNK, np.int32) for _ in range(3)]
+
+    def words_at(self, step: int) -> int:
+        """Words of text, rare ones included, that lie before `step`."""
+        return self.text.words_at(step)
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step: linear decay over the whole run."""
+        done = self.words_at(step) / (self.tokens_per_epoch * self.config.epochs)
+        start, end = self.config.start_rate, self.config.min_learning_rate
+        return max(end, start - (start - end) * done)
+
+    def step(self, step: int, space: list[np.ndarray], stats: np.ndarray) -> None:
         """Train on the chunk of `step`."""
         from sememe.examples.noise import draw_noise
         from sememe.examples.randomness import stream_key
@@ -146,10 +208,10 @@ class Run:
         from sememe.static.word2vec import kernels
 
         config, width, rate = self.config, self.width, np.float32(self.rate_at(step))
-        ids, ends = self._read(step % self.num_chunks)
+        ids, ends = self.text.read(step % self.text.num_chunks)
         key = np.uint64(stream_key(config.seed, WINDOWS, step))
-        num = draw_windows(ids, ends, self.limits, config.window, key, *buffers)
-        chunk = (*buffers, num)
+        num = draw_windows(ids, ends, self.limits, config.window, key, *space)
+        chunk = (*space, num)
         is_mean, is_skipgram = config.combine == "mean", config.architecture == "skipgram"
         matrices = (self.input, self.output, width)
         if config.loss == "softmax":
@@ -180,81 +242,3 @@ class Run:
                 *chunk, noise, *matrices, config.window, self.pool, self.block, weight, rate,
                 is_mean, LOSS_EVERY, stats,
             )  # fmt: skip
-
-    def advance(self, step: int, end: int, every: int, on_tick: Callable[[Crew], bool]) -> int:
-        """Run the steps from `step` up to `end` and return the step reached.
-
-        The crew keeps its figures at every `every`-th step. `on_tick(crew)` is called ten times a
-        second and at the end; where it returns False, or an exception such as KeyboardInterrupt
-        comes up, the threads finish the steps they are at.
-        """
-        crew = self._crew = Crew(self, step, end, every)
-        threads = ThreadPoolExecutor(self.config.num_workers)
-        work: list[Future[None]] = []
-        try:
-            for _ in range(self.config.num_workers):
-                work.append(threads.submit(crew.work))
-            while wait(work, _TICK_S).not_done and on_tick(crew):
-                pass
-        finally:
-            crew.stop()
-            threads.shutdown(wait=False)
-        for future in work:
-            future.result()
-        on_tick(crew)
-        return crew.next_step
-
-
-class Crew:
-    """Threads that share one counter of steps."""
-
-    def __init__(self, run: Run, step: int, end: int, every: int) -> None:
-        self._run, self.next_step, self._end, self._every = run, step, end, every
-        self.marks: list[tuple[int, np.ndarray]] = []
-        self.is_stopping = False
-        self._lock = threading.Condition()
-        self._num_working = 0
-        self._all_stats: list[np.ndarray] = []
-
-    def stats(self) -> np.ndarray:
-        """[loss, pairs in it, all pairs] of every thread together."""
-        return sum(self._all_stats, np.zeros(3))
-
-    def _take(self) -> int:
-        with self._lock:
-            if self.is_stopping or self.next_step >= self._end:
-                return -1
-            if self.next_step % self._every == 0:
-                self.marks.append((self.next_step, self.stats()))
-            self.next_step += 1
-            return self.next_step - 1
-
-    def work(self) -> None:
-        """Take steps until there are no more."""
-        stats = np.zeros(3)
-        buffers = [np.empty(CHUNK, np.int32) for _ in range(3)]
-        with self._lock:
-            self._all_stats.append(stats)
-            self._num_working += 1
-        try:
-            while (step := self._take()) >= 0:
-                self._run.step(step, buffers, stats)
-        finally:
-            with self._lock:
-                self.is_stopping = True
-                self._num_working -= 1
-                self._lock.notify_all()
-
-    def stop(self) -> None:
-        """Let every thread finish its step, a matter of milliseconds, and take no other.
-
-        Ctrl-C may come again meanwhile: the matrices must not be looked at before the end.
-        """
-        while True:
-            try:
-                self.is_stopping = True
-                with self._lock:
-                    self._lock.wait_for(lambda: self._num_working == 0)
-                return
-            except KeyboardInterrupt:
-                continue

@@ -1,4 +1,4 @@
-"""What may happen while word2vec trains: callables that are asked every so many words.
+"""What may happen while a model trains: callables that are asked every so many words.
 
 A callback has `every_words` and is called with the model (its vectors are the current ones) and
 the words done; it returns True to end the training there. Figures that it leaves in `record`
@@ -14,7 +14,7 @@ from sememe.errors import OptionError
 from sememe.progress import History
 
 if TYPE_CHECKING:
-    from sememe.static.word2vec.model import Word2Vec
+    from sememe.static.model import StaticModel
     from sememe.vectors import WordVectors
 
 
@@ -23,7 +23,7 @@ class Callback(Protocol):
 
     every_words: int
 
-    def __call__(self, model: Word2Vec, record: dict[str, Any]) -> bool | None:
+    def __call__(self, model: StaticModel, record: dict[str, Any]) -> bool | None:
         """Look at the model at a point of its training; True ends it."""
 
 
@@ -46,7 +46,7 @@ class Evaluate:
         self.best = float("-inf")
         self.num_worse = 0
 
-    def __call__(self, model: Word2Vec, record: dict[str, Any]) -> bool:
+    def __call__(self, model: StaticModel, record: dict[str, Any]) -> bool:
         """Score, keep the figure, and say whether to stop."""
         record[self.name] = value = float(self._score(model.vectors))
         return self._weigh(value)

@@ -1,0 +1,94 @@
+"""The command that trains word2vec: text in, a model folder out."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import typer
+
+from sememe.cli import training
+from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.screen import examples, print_json
+from sememe.static.word2vec.config import Word2VecConfig
+from sememe.text.settings import TextSettings
+
+EXAMPLES = examples(
+    "sememe train word2vec --out runs/first",
+    "sememe train word2vec my-texts/ --out runs/mine --dim 300 --epochs 3",
+    "sememe train word2vec news.jsonl.gz --field body --language zh --out runs/news",
+    "sememe train word2vec 'parts/*.parquet' --architecture cbow --phrases 2 --out runs/parts",
+    "zcat huge.txt.gz | sememe train word2vec - --out runs/huge",
+    "sememe train word2vec my-texts/ --out runs/mine --resume",
+    "sememe train word2vec my-texts/ --preview",
+)
+
+
+@expand(config="Model", text="Text")
+def word2vec(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    preview: Annotated[
+        bool,
+        flag("--preview", help="Train nothing; show the first training pairs and one update."),
+    ] = False,
+    start: training.Start = None,
+    phrases: training.Phrases = 0,
+    store: training.Store = None,
+    checkpoint_minutes: training.CheckpointMinutes = 10.0,
+    evaluate_every: training.EvaluateEvery = 0,
+    data: training.Data = None,
+    early_stopping: training.EarlyStopping = 0,
+    device: Annotated[Literal["cpu"], typer.Option(help="Where to compute.")] = "cpu",
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: Word2VecConfig,
+    text: TextSettings,
+) -> None:
+    """Train word2vec: one vector for each word, learned from the words around it.
+
+    The options carry the names of the Python call:
+    sememe.Word2Vec(dim=100).fit("text.txt").
+    """
+    from sememe.progress import Reporter
+    from sememe.static.word2vec import Word2Vec
+    from sememe.vectors import load
+
+    if preview:
+        _preview(corpus, config, text, json)
+        return
+    reporter = Reporter(quiet=quiet)
+    out = training.checked_out(out, Word2Vec.kind)
+    training.check("--phrases", phrases, 10)
+    training.check("--checkpoint-minutes", checkpoint_minutes)
+    callbacks = training.callbacks(evaluate_every, data, early_stopping, reporter)
+    model = Word2Vec(config).fit(
+        corpus,
+        text=text,
+        phrases=phrases,
+        start=load(start) if start else None,
+        store=store,
+        out=out,
+        resume=resume,
+        checkpoint_minutes=checkpoint_minutes or math.inf,
+        callbacks=callbacks,
+        progress=reporter,
+    )
+    training.tell(model, out, json)
+
+
+def _preview(
+    corpus: list[str] | None, config: Word2VecConfig, text: TextSettings, as_json: bool
+) -> None:
+    from dataclasses import asdict
+
+    from sememe.static.word2vec.preview import preview
+    from sememe.static.word2vec.preview_text import render
+
+    shown = preview(corpus, config, text)
+    if as_json:
+        print_json(asdict(shown))
+    else:
+        typer.echo(render(shown))

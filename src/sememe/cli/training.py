@@ -1,0 +1,112 @@
+"""What the training commands share: their common options, checks and closing words."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sememe.cli.options import flag
+from sememe.cli.screen import print_json
+
+if TYPE_CHECKING:
+    from sememe.progress import Reporter
+    from sememe.static.callbacks import Callback
+    from sememe.static.model import StaticModel
+    from sememe.vectors import WordVectors
+
+Corpus = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CORPUS...]",
+        help="Files, folders or patterns of text, or - for standard input. "
+        "Left out: the docstrings of the installed packages.",
+        show_default=False,
+    ),
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="The model folder to write.")]
+Resume = Annotated[bool, flag("--resume", help="Go on where a training into --out was stopped.")]
+Start = Annotated[
+    str | None, typer.Option(help="Begin with these vectors: a model folder or vector file.")
+]
+Phrases = Annotated[
+    int, typer.Option(help="Passes that join phrases such as new_york; 0 joins none.")
+]
+Store = Annotated[
+    Path | None, typer.Option(help="Keep the text as ids here instead of in the cache folder.")
+]
+CheckpointMinutes = Annotated[
+    float, typer.Option(help="Save the state of the training this often; 0 never.")
+]
+EvaluateEvery = Annotated[
+    int, typer.Option(help="Score the vectors each time this many words were seen; 0 never.")
+]
+Data = Annotated[
+    str | None,
+    typer.Option(help="Question file or folder for --evaluate-every; built-in when left out."),
+]
+EarlyStopping = Annotated[
+    int, typer.Option(help="Stop after this many evaluations without a better score; 0 never.")
+]
+
+
+def checked_out(out: Path | None, kind: str) -> Path:
+    """The folder to write, refused before any work when it is missing or holds something else."""
+    from sememe.errors import OptionError
+    from sememe.storage.folder import check_replaceable
+
+    if out is None:
+        raise OptionError("--out must name the folder that shall hold the model.")
+    check_replaceable(out, kind)
+    return out
+
+
+def check(name: str, value: float, high: float = 1e15) -> None:
+    """Refuse a number out of its range before any work is done."""
+    from sememe.errors import OptionError
+
+    if not 0 <= value <= high:  # NaN fails this too
+        raise OptionError(f"{name} must lie between 0 and {high:,.0f}, not {value}.")
+
+
+def callbacks(
+    evaluate_every: int, data: str | None, early_stopping: int, reporter: Reporter
+) -> list[Callback]:
+    """What is asked of the vectors while they are trained; the questions are checked first."""
+    from sememe.errors import OptionError
+
+    check("--evaluate-every", evaluate_every)
+    check("--early-stopping", early_stopping)
+    if not evaluate_every:
+        if data is not None or early_stopping:
+            raise OptionError("--data and --early-stopping need --evaluate-every.")
+        return []
+    from sememe.evaluation import evaluate_words
+    from sememe.evaluation.words import find_files
+    from sememe.static.callbacks import Evaluate
+
+    find_files(data)
+
+    def score(vectors: WordVectors) -> float:
+        # Antonyms are left out: a higher share of opposites among neighbors is no progress.
+        scores = [one for one in evaluate_words(vectors, data).scores if one.kind != "antonyms"]
+        values = [one.value for one in scores if math.isfinite(one.value)]
+        mean = sum(values) / len(values) if values else math.nan
+        reporter.note(f"score {mean:.4f}, the mean of {len(values)} of {len(scores)} files")
+        return mean
+
+    return [Evaluate(score, every_words=evaluate_every, patience=early_stopping)]
+
+
+def tell(model: StaticModel, out: Path, as_json: bool) -> None:
+    """Say what was saved and what to try next."""
+    vectors = model.vectors
+    if as_json:
+        figures = {"words": len(vectors), "dim": vectors.dim, "history": model.history.last()}
+        print_json({"path": str(out), **figures})
+        return
+    typer.echo(f"Saved {len(vectors):,} words × {vectors.dim} to {out}")
+    word = vectors.vocabulary[min(50, len(vectors) - 1)]
+    typer.echo(f"Try: sememe neighbors {out} {word}")
