@@ -1,0 +1,312 @@
+"""Co-occurrence counts: a token store in, the cells of a sparse matrix in row order out.
+
+The text is taken in chunks that fit the memory. A chunk is indexed by word, so that each row is
+counted by itself, by any thread, in one array as long as the vocabulary. A text of one chunk
+streams its rows straight out; of several chunks each is written to scratch, and the same rows of
+all of them are added up. V words.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from sememe.cores import available_cores
+from sememe.errors import OptionError
+from sememe.progress import SILENT, Reporter
+from sememe.tokens.store import TokenStore
+
+Weighting = Literal["flat", "harmonic"]
+Direction = Literal["both", "left", "right"]
+
+# Weights are multiples of this part of 1, so that sums are exact and their order does not matter:
+# 1/d is off by less than a float32 can tell, and two thousand million pairs fit a cell.
+_UNIT = 1 << 32
+_READ_AT_ONCE = 1 << 20
+_MAX_BLOCK_CELLS = 1 << 20
+# Columns 4, sums 8, rows 4, values 4 and their making 8; as much again to merge.
+_CELL_BYTES = 40
+_ENTRY_BYTES = 8
+_TOKEN_BYTES = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSettings:
+    """Which pairs of words are counted, and for how much."""
+
+    window: int = 10
+    weighting: Weighting = "harmonic"  # 1/d for two words d places apart, or 1
+    direction: Direction = "both"  # whose words a row counts: both sides, those before, behind
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be counted."""
+        if not 1 <= self.window <= 10_000:
+            raise OptionError(f"window must lie between 1 and 10,000, not {self.window}.")
+        if self.weighting not in ("flat", "harmonic"):
+            raise OptionError(f"weighting must be flat or harmonic, not {self.weighting!r}.")
+        if self.direction not in ("both", "left", "right"):
+            raise OptionError(f"direction must be both, left or right, not {self.direction!r}.")
+
+    @property
+    def unit(self) -> int:
+        """What a pair of neighbors counts in whole numbers."""
+        return _UNIT if self.weighting == "harmonic" else 1
+
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """What a word before and a word behind counts by distance, in parts of `unit`."""
+        if self.weighting == "flat":
+            weights = np.ones(self.window, np.int64)
+        else:
+            weights = np.rint(_UNIT / np.arange(1, self.window + 1)).astype(np.int64)
+        none = weights[:0]
+        is_left, is_right = self.direction != "right", self.direction != "left"
+        return weights if is_left else none, weights if is_right else none
+
+
+class Cells(NamedTuple):
+    """Some whole rows of the matrix, sorted by (row, column); no cell is 0."""
+
+    rows: np.ndarray  # int32
+    columns: np.ndarray  # int32
+    values: np.ndarray  # float32
+
+
+class RowSums(NamedTuple):
+    """The cells of some rows as exact sums; `ends` has where each row ends among them."""
+
+    first: int
+    ends: np.ndarray  # int64
+    columns: np.ndarray  # int32
+    sums: np.ndarray  # int64
+    num_words: int  # how many places of the text they stand for
+
+
+def count_pairs(
+    store: TokenStore,
+    num_words: int,
+    settings: PairSettings,
+    *,
+    memory: int,
+    workers: int = 0,
+    scratch: Path,
+    progress: Reporter = SILENT,
+) -> Iterator[Cells]:
+    """Count the pairs of words with ids below `num_words` and stream the cells in row order.
+
+    Rarer words are taken out before distances are measured, and a window ends with its sentence,
+    as in Stanford's program, whose asymmetric matrix is that of direction "right" here. Memory
+    stays within `memory` bytes; what passes it goes to files in the folder `scratch`. The result
+    depends neither on that nor on `workers`.
+    """
+    from sememe.examples.cooccurrence_spills import count_in_parts
+
+    num_words = min(num_words, len(store.vocabulary))
+    plan = make_plan(store, num_words, settings, memory, workers)
+    with ThreadPoolExecutor(plan.workers) as pool:
+        counter = Counter(num_words, settings, plan, pool)
+        chunks = read_chunks(store, num_words, settings.window, plan)
+        total = int(store.vocabulary.counts[:num_words].sum())
+        if not plan.is_whole:
+            found = count_in_parts(counter, chunks, scratch, total, progress)
+        else:
+            found = _count_at_once(counter, chunks, total, progress)
+        for rows in found:
+            yield _cells(rows, settings.unit)
+
+
+def _count_at_once(
+    counter: Counter, chunks: Iterator[Chunk], total: int, progress: Reporter
+) -> Iterator[RowSums]:
+    with progress.task("counting pairs", total, "words") as task:
+        for chunk in chunks:
+            for rows in counter.count(chunk):
+                task.update(task.done + rows.num_words)
+                yield rows
+
+
+def _cells(rows: RowSums, unit: int) -> Cells:
+    ids = np.arange(rows.first, rows.first + len(rows.ends), dtype=np.int32)
+    values = np.multiply(rows.sums, 1.0 / unit).astype(np.float32)
+    return Cells(np.repeat(ids, np.diff(rows.ends, prepend=0)), rows.columns, values)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the memory is shared out."""
+
+    workers: int
+    num_entries: int  # words and sentence ends of a chunk
+    num_read: int  # words read at a time
+    num_cells: int  # most cells of a block of rows, unless one row alone has more
+    is_whole: bool  # the text is one chunk
+
+
+def make_plan(
+    store: TokenStore, num_words: int, settings: PairSettings, memory: int, workers: int
+) -> Plan:
+    """Share out `memory` bytes among threads, blocks of cells in flight and the chunk of text."""
+    workers = workers or available_cores()
+    smallest = 8 * settings.window + 256  # entries of a chunk
+
+    def left_over(threads: int, num_cells: int) -> int:
+        return memory - 17 * num_words * (threads + 1) - _CELL_BYTES * num_cells * (threads + 2)
+
+    def least(threads: int) -> int:
+        return memory - left_over(threads, num_words) + smallest * (_ENTRY_BYTES + _TOKEN_BYTES)
+
+    while workers > 1 and least(workers) > memory // 2:
+        workers -= 1
+    if least(1) > memory:
+        raise OptionError(
+            f"memory: {memory:,} bytes are too few for {num_words:,} words; "
+            f"give at least {least(1):,} or keep fewer words."
+        )
+    share = memory // (4 * _CELL_BYTES * (workers + 2))
+    num_cells = max(num_words, min(share, _MAX_BLOCK_CELLS))
+    rest = left_over(workers, num_cells)
+    num_read = int(np.clip(rest // (8 * _TOKEN_BYTES), 32, _READ_AT_ONCE))
+    num_entries = max((rest - num_read * _TOKEN_BYTES) // _ENTRY_BYTES, smallest)
+    needed = store.num_tokens + len(store.sentence_ends) + 3
+    is_whole = needed <= num_entries < 2**32
+    return Plan(
+        workers, needed if is_whole else min(num_entries, 2**32 - 1), num_read, num_cells, is_whole
+    )
+
+
+class Chunk(NamedTuple):
+    """A stretch of text; the words of entries[first:last] have rows, the others are context."""
+
+    entries: np.ndarray  # uint32, see cooccurrence_kernels
+    first: int
+    last: int
+
+
+def read_chunks(store: TokenStore, num_words: int, window: int, plan: Plan) -> Iterator[Chunk]:
+    """Pack the text into chunks; two of them share the words that both need as context."""
+    from sememe.examples.cooccurrence_kernels import END, pack
+
+    entries = np.empty(plan.num_entries, np.uint32)
+    entries[0], first, num = END, 1, 1
+    for ids, ends in store.blocks(plan.num_read):
+        if num + len(ids) + len(ends) + 2 > len(entries):
+            last = num - window
+            yield Chunk(entries, first, last)
+            start = max(1, last - window)
+            kept = entries[start:num].copy()
+            first, num = 1 + last - start, 1 + len(kept)
+            entries[1:num] = kept
+        num = pack(ids, ends, num_words, entries, num)
+    entries[num] = END
+    yield Chunk(entries, first, num)
+
+
+class Workspace:
+    """One thread's row under way."""
+
+    def __init__(self, num_words: int) -> None:
+        num_marks = num_words // 64 + 1
+        self.tally = np.zeros(num_words, np.int64)
+        self.marks = np.zeros(num_marks, np.uint64)
+        self.top = np.zeros(num_marks // 64 + 1, np.uint64)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The row's sums, and the two levels of bits that say where it has any."""
+        return self.tally, self.marks, self.top
+
+
+class Counter:
+    """Counts chunks row by row on a pool of threads."""
+
+    def __init__(
+        self, num_words: int, settings: PairSettings, plan: Plan, pool: ThreadPoolExecutor
+    ) -> None:
+        self.num_words, self.plan, self._pool = num_words, plan, pool
+        self._left, self._right = settings.weights()
+        self._spaces: queue.SimpleQueue[Workspace] = queue.SimpleQueue()
+        for _ in range(plan.workers):
+            self._spaces.put(Workspace(num_words))
+        self._positions = np.empty(plan.num_entries, np.uint32)
+
+    def run(self, work: Callable[..., RowSums], tasks: Iterable[Any]) -> Iterator[RowSums]:
+        """Give work(workspace, *task) of every task in order, some of them made ahead."""
+
+        def with_space(task: Any) -> RowSums:
+            space = self._spaces.get()
+            try:
+                return work(space, *task)
+            finally:
+                self._spaces.put(space)
+
+        pending: deque[Future[RowSums]] = deque()
+        try:
+            for task in tasks:
+                pending.append(self._pool.submit(with_space, task))
+                if len(pending) > self.plan.workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def _index(self, chunk: Chunk) -> np.ndarray:
+        """Sort the chunk's positions by word; where the positions of each word start."""
+        from sememe.examples.cooccurrence_kernels import place_words, tally_words
+
+        entries, workers = chunk.entries, self.plan.workers
+        bounds = np.linspace(chunk.first, chunk.last, workers + 1).astype(np.int64).tolist()
+        places_WV = np.zeros((workers, self.num_words), np.int64)
+        slices = list(zip(bounds[:-1], bounds[1:], places_WV, strict=True))
+        list(self._pool.map(lambda cut: tally_words(entries, *cut), slices))
+        starts = np.zeros(self.num_words + 1, np.int64)
+        for places in places_WV:
+            starts[1:] += places
+        np.cumsum(starts, out=starts)
+        next_places = starts[:-1].copy()
+        for places in places_WV:
+            num_here = places.copy()
+            places[:] = next_places
+            next_places += num_here
+        list(self._pool.map(lambda cut: place_words(entries, *cut, self._positions), slices))
+        return starts
+
+    def count(self, chunk: Chunk) -> Iterator[RowSums]:
+        """Count the rows of a chunk, in order."""
+        from sememe.examples.cooccurrence_kernels import count_rows
+
+        starts = self._index(chunk)
+        reach = len(self._left) + len(self._right)
+        limits = np.minimum(np.diff(starts) * reach, self.num_words)
+
+        def count_block(space: Workspace, first: int, last: int) -> RowSums:
+            size = int(limits[first:last].sum())
+            columns, sums = np.empty(size, np.int32), np.empty(size, np.int64)
+            ends = np.empty(last - first, np.int64)
+            num = count_rows(
+                chunk.entries, self._positions, starts, first, last, self._left, self._right,
+                self.num_words // 4, *space.arrays, columns, sums, ends,
+            )  # fmt: skip
+            # Copies, because the limit may be far above what was found.
+            found = columns[:num].copy(), sums[:num].copy()
+            return RowSums(first, ends, *found, int(starts[last] - starts[first]))
+
+        yield from self.run(count_block, row_blocks(limits, self.plan.num_cells))
+
+
+def row_blocks(sizes: np.ndarray, num_cells: int) -> Iterator[tuple[int, int]]:
+    """Cut rows of at most `sizes` cells into blocks of at most `num_cells`, or of one row."""
+    ends = np.cumsum(sizes)
+    first = before = 0
+    while first < len(sizes):
+        last = max(first + 1, int(np.searchsorted(ends, before + num_cells, "right")))
+        before = int(ends[last - 1])
+        yield first, last
+        first = last
