@@ -22,7 +22,7 @@ def _sources_hash() -> str:
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
     root = Path(__file__).parent
     sources = {path: path.read_bytes() for path in sorted(root.rglob("*.py"))}
-    rooms = {path.parent for path, source in sources.items() if b"@kernel" in source}
+    rooms = {path.parent for path, source in sources.items() if b"kernel\ndef " in source}
     for path, source in sources.items():
         # Kernels take constants from their neighbors, so a room with kernels counts whole.
         if path.parent in rooms:
@@ -43,7 +43,15 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` at first use: no GIL, fused and reordered float arithmetic allowed."""
     # Contraction and reordering let LLVM vectorise a dot product; NaN and infinity keep their
     # meaning, because the divergence checks look for them.
-    fastmath = {"reassoc", "contract", "nsz", "arcp", "afn"}
+    return _compiled(function, {"reassoc", "contract", "nsz", "arcp", "afn"})
+
+
+def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function` at first use: no GIL, float arithmetic in the order it is written."""
+    return _compiled(function, False)
+
+
+def _compiled(function: Callable[..., Any], fastmath: set[str] | bool) -> Callable[..., Any]:
     config: Any = numba.config
     own, config.CACHE_DIR = config.CACHE_DIR, str(_kernels_dir())
     try:
