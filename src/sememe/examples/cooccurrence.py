@@ -9,16 +9,15 @@ all of them are added up. V words.
 from __future__ import annotations
 
 import queue
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from sememe.cores import available_cores
+from sememe.cores import available_cores, in_order
 from sememe.errors import OptionError
 from sememe.progress import SILENT, Reporter
 from sememe.tokens.store import TokenStore
@@ -245,17 +244,7 @@ class Counter:
             finally:
                 self._spaces.put(space)
 
-        pending: deque[Future[RowSums]] = deque()
-        try:
-            for task in tasks:
-                pending.append(self._pool.submit(with_space, task))
-                if len(pending) > self.plan.workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+        return in_order(self._pool, with_space, tasks, self.plan.workers)
 
     def _index(self, chunk: Chunk) -> np.ndarray:
         """Sort the chunk's positions by word; where the positions of each word start."""
