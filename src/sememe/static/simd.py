@@ -118,6 +118,54 @@ def add(typing: Any, left: Any, right: Any) -> Any:
     return _lanes(_lanes, _lanes), emit
 
 
+def _lane_by_lane(operation: str, what: str) -> Callable[..., Any]:
+    """Make the intrinsic of one of LLVM's instructions on two vectors."""
+
+    @intrinsic
+    def apply(typing: Any, left: Any, right: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, operation)(args[0], args[1])
+
+        return _lanes(_lanes, _lanes), emit
+
+    apply.__doc__ = what
+    return apply
+
+
+subtract = _lane_by_lane("fsub", "Difference lane by lane.")
+multiply = _lane_by_lane("fmul", "Product lane by lane.")
+divide = _lane_by_lane("fdiv", "Quotient lane by lane.")
+
+
+def _by_function(name: str, num_args: int, what: str) -> Callable[..., Any]:
+    """Make the intrinsic of one of LLVM's functions of one or two vectors."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_FLOATS, [_FLOATS] * num_args)
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v16f32")
+        return builder.call(function, args)
+
+    if num_args == 1:
+
+        @intrinsic
+        def apply(typing: Any, lanes: Any) -> Any:
+            return _lanes(_lanes), emit
+
+    else:
+
+        @intrinsic
+        def apply(typing: Any, left: Any, right: Any) -> Any:
+            return _lanes(_lanes, _lanes), emit
+
+    apply.__doc__ = what
+    return apply
+
+
+square_root = _by_function("sqrt", 1, "Square root of each lane.")
+smaller = _by_function("minnum", 2, "The smaller number of each lane; one NaN gives the other.")
+larger = _by_function("maxnum", 2, "The larger number of each lane; one NaN gives the other.")
+
+
 def _fold(group_size: int) -> Callable[..., Any]:
     """Make the step of a summing tree that halves groups of `group_size` lanes.
 
