@@ -16,7 +16,7 @@ EXAMPLES = examples(
     "sememe convert vectors.bin vectors.txt.gz --format glove",
 )
 
-Format = Literal["word2vec", "word2vec-binary", "glove", "folder"]
+Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "folder"]
 
 
 def format_of(target: str) -> Format:

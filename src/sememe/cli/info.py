@@ -87,7 +87,10 @@ def _token_store(path: Path) -> dict[str, Any]:
 
 def _vector_file(path: Path) -> dict[str, Any]:
     from sememe.vectors import load
+    from sememe.vectors.formats.fasttext import is_fasttext
 
+    if is_fasttext(path):
+        return _fasttext_file(path)
     vectors = load(path)
     return {
         "kind": "vector file",
@@ -95,6 +98,24 @@ def _vector_file(path: Path) -> dict[str, Any]:
         "words": len(vectors),
         "dim": vectors.dim,
         "size": _size(path),
+    }
+
+
+def _fasttext_file(path: Path) -> dict[str, Any]:
+    from sememe.vectors.formats.fasttext import QuantizedMatrix, read_model
+
+    model = read_model(path)
+    return {
+        "kind": "fastText model",
+        "path": str(path),
+        "words": len(model.words),
+        "labels": len(model.labels),
+        "occurrences": model.num_tokens,
+        "size": _size(path),
+        "quantized": isinstance(model.input, QuantizedMatrix),
+        "output_quantized": isinstance(model.output, QuantizedMatrix),
+        **({} if model.pruned is None else {"kept_ngrams": len(model.pruned)}),
+        "options": vars(model.args),
     }
 
 

@@ -62,13 +62,14 @@ def _num_ngrams(word_bytes, start, end, minn, maxn):  # type: ignore[no-untyped-
 
 
 @kernel
-def count_rows(word_bytes, word_ends, minn, maxn, ends):  # type: ignore[no-untyped-def]
-    """Write where the rows of each word end (one row for itself, one for each n-gram)."""
-    num_rows, start = 0, 0
-    for word_id in range(len(word_ends)):
-        end = word_ends[word_id]
+def count_rows(word_bytes, word_ends, first, minn, maxn, ends):  # type: ignore[no-untyped-def]
+    """Write where the rows of each word from `first` on end (its own and one for each n-gram)."""
+    num_rows = 0
+    start = word_ends[first - 1] if first > 0 else 0
+    for index in range(len(ends)):
+        end = word_ends[first + index]
         num_rows += 1 + _num_ngrams(word_bytes, start, end, minn, maxn)
-        ends[word_id] = num_rows
+        ends[index] = num_rows
         start = end
     return num_rows
 
@@ -84,7 +85,6 @@ def fill_rows(word_bytes, word_ends, first, last, minn, maxn, bucket, rows):  # 
         rows[place] = word_id
         place += 1
         size = end - start + 2
-        # A word without n-grams is one whose first character would start none.
         if maxn > 0 and not _is_line_end(word_bytes, start, end):
             for from_index in range(size):
                 if _is_inside(_byte_at(word_bytes, start, end, from_index)):

@@ -62,9 +62,15 @@ def ngram_rows_of(word: str, num_words: int, minn: int, maxn: int, bucket: int) 
 
 
 def ngram_rows(
-    vocabulary: Vocabulary, minn: int, maxn: int, bucket: int
+    vocabulary: Vocabulary,
+    minn: int,
+    maxn: int,
+    bucket: int,
+    *,
+    first: int = 0,
+    last: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give the rows of every word: its own id, then those of its n-grams.
+    """Give the rows of every word from `first` to `last`: its own id, then those of its n-grams.
 
     The first array (int64, one for each word) says where the rows of a word end in the second
     (int32). Without buckets, or with `maxn` 0, a word has its own row alone.
@@ -73,10 +79,29 @@ def ngram_rows(
 
     _check(len(vocabulary), minn, maxn, bucket)
     word_bytes, word_ends = vocabulary.to_arrays()
+    last = len(vocabulary) if last is None else last
     if bucket == 0:
-        minn, maxn = 1, 0
-    ends = np.empty(len(vocabulary), np.int64)
-    num_rows = count_rows(word_bytes, word_ends, minn, maxn, ends)
+        minn, maxn, bucket = 1, 0, 1
+    ends = np.empty(last - first, np.int64)
+    num_rows = count_rows(word_bytes, word_ends, first, minn, maxn, ends)
     rows = np.empty(num_rows, np.int32)
-    fill_rows(word_bytes, word_ends, 0, len(vocabulary), minn, maxn, max(1, bucket), rows)
+    fill_rows(word_bytes, word_ends, first, last, minn, maxn, bucket, rows)
     return ends, rows
+
+
+def keep_ngrams(
+    ends: np.ndarray, rows: np.ndarray, num_words: int, pruned: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Replace the rows of n-grams by those that a pruned model has for them; leave out the others.
+
+    `pruned` (N, 2) holds pairs of a bucket and its row after the words, sorted by bucket.
+    """
+    is_kept, kept = rows < num_words, rows.copy()
+    if len(pruned):
+        ngrams = np.flatnonzero(~is_kept)
+        buckets = rows[ngrams] - num_words
+        places = np.minimum(np.searchsorted(pruned[:, 0], buckets), len(pruned) - 1)
+        is_kept[ngrams] = pruned[places, 0] == buckets
+        kept[ngrams] = num_words + pruned[places, 1]
+    num_kept = np.concatenate(([0], np.cumsum(is_kept)))
+    return num_kept[ends], kept[is_kept]

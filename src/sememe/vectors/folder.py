@@ -12,6 +12,8 @@ from sememe.storage.folder import MANIFEST, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.index import ApproximateIndex
+from sememe.vectors.subword_folder import from_tensors, subword_options, to_tensors
+from sememe.vectors.subwords import SubwordVectors
 from sememe.vectors.wordvectors import WordVectors
 
 KIND, FORMAT = "vectors", 1
@@ -31,8 +33,13 @@ def _check_replaceable(folder: Path) -> None:
 def save_folder(vectors: WordVectors, folder: Path) -> None:
     """Write `vectors` to `folder`, which appears whole or not at all."""
     _check_replaceable(folder)
-    manifest = {"kind": KIND, "format": FORMAT, "words": len(vectors), "dim": vectors.dim}
-    tensors = {"vectors": vectors.vectors, **vectors.vocabulary.to_tensors()}
+    manifest: dict[str, Any] = {"kind": KIND, "format": FORMAT}
+    manifest |= {"words": len(vectors), "dim": vectors.dim}
+    if isinstance(vectors, SubwordVectors):
+        manifest["subwords"], tensors = to_tensors(vectors)
+    else:
+        tensors = {"vectors": vectors.vectors}
+    tensors |= vectors.vocabulary.to_tensors()
     with write_folder(folder) as scratch:
         write_tensors(scratch / TENSORS, tensors)
         write_json(scratch / MANIFEST, manifest)
@@ -90,6 +97,12 @@ def load_folder(folder: Path, limit: int | None = None) -> WordVectors:
             f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
         )
     tensors = read_tensors(folder / TENSORS)
+    if (options := subword_options(manifest)) is not None:
+        vocabulary = Vocabulary.from_tensors(tensors)
+        _check_vocabulary(folder, vocabulary)
+        composed = from_tensors(folder, options, tensors, vocabulary, limit)
+        composed._folder = folder
+        return composed
     if "vectors" in tensors:
         vectors = tensors["vectors"]
     elif "input" in tensors:

@@ -55,9 +55,9 @@ def _is_weighted(term: object) -> bool:
 
 def _vector(vectors: WordVectors, term: object, is_unit: bool) -> tuple[np.ndarray, int | None]:
     if isinstance(term, str):
-        word_id = vectors.vocabulary.id(term)
-        row = vectors.vectors[word_id].astype(np.float64)
-        return (unit(row) if is_unit else row), word_id
+        row = vectors[term].astype(np.float64)
+        word_id = vectors.vocabulary.find(term)
+        return (unit(row) if is_unit else row), word_id if word_id >= 0 else None
     try:
         given = np.asarray(term, np.float64)
     except (TypeError, ValueError):

@@ -64,11 +64,20 @@ class WordVectors:
                 f"Each word needs one vector and one count: {len(self.vocabulary):,} words, "
                 f"{len(vectors):,} vectors and {len(self.vocabulary.counts):,} counts were given."
             )
-        self.vectors = vectors
+        self._table = vectors
+        self._start()
+
+    def _start(self) -> None:
+        """Nothing has been searched yet."""
         self._inverse_norms: np.ndarray | None = None
         self._index: ApproximateIndex | None = None
         # The folder that these vectors are mapped from; their index is kept there.
         self._folder: Path | None = None
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The vectors of all words in the order of their ids, (V, D)."""
+        return self._table
 
     @property
     def dim(self) -> int:
@@ -249,11 +258,8 @@ class WordVectors:
     ) -> np.ndarray:
         """The cosines of `word` with the words `others`, or with every word in the order of ids."""
         unit_D = make_query(self, [word], None, normalize=True).direction
-        if others is None:
-            ids = np.arange(len(self))
-        else:
-            ids = np.array([self.vocabulary.id(other) for other in others], np.int64)
-        return search.cosines(self.vectors, ids, unit_D[None])[:, 0]
+        rows_ND = self.vectors if others is None else self[others]
+        return search.cosines(rows_ND, np.arange(len(rows_ND)), unit_D[None])[:, 0]
 
     def odd_one_out(self, words: Sequence[str]) -> str:
         """The word furthest from the mean of the unit vectors of all of them."""
@@ -270,8 +276,9 @@ class WordVectors:
         kept = list(dict.fromkeys(words))
         if not kept:
             raise OptionError("Give at least one word to keep.")
-        ids = [self.vocabulary.id(word) for word in kept]
-        return WordVectors(kept, self.vectors[ids], self.vocabulary.counts[ids])
+        rows_ND = self[kept]
+        counts = [self.count(word) if word in self else 0 for word in kept]
+        return WordVectors(kept, rows_ND, counts)
 
     def normalized(self) -> WordVectors:
         """The same words with vectors of length 1; zero vectors stay zero."""

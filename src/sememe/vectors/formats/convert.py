@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Literal
 
 from sememe.errors import OptionError
+from sememe.vectors.formats.fasttext.exchange import open_model, vectors_of
+from sememe.vectors.formats.fasttext.writing import write_model
 from sememe.vectors.formats.rows import Errors
 from sememe.vectors.formats.writing import write_vectors
 from sememe.vectors.loading import load
 from sememe.vectors.wordvectors import WordVectors
 
-TargetFormat = Literal["word2vec", "word2vec-binary", "glove", "folder"]
-FORMATS: tuple[TargetFormat, ...] = ("word2vec", "word2vec-binary", "glove", "folder")
+TargetFormat = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "folder"]
+FORMATS: tuple[TargetFormat, ...] = ("word2vec", "word2vec-binary", "glove", "fasttext", "folder")
 
 
 def convert(
@@ -28,6 +30,11 @@ def convert(
     """Write the vectors of `source`, whatever it is, to `target`; gives the vectors."""
     if format not in FORMATS:
         raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}.")
+    if format == "fasttext":
+        # The model itself rather than its vectors, because it also has options and an output.
+        model = open_model(source, limit)
+        write_model(target, model)
+        return vectors_of(model)
     vectors = load(source, limit, errors=errors)
     if format == "folder":
         vectors.save(target)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from sememe.errors import ArtifactError
 from sememe.vectors.formats.lines import LineError, count_numbers, parse_line
 
-FileFormat = Literal["word2vec", "word2vec-binary", "glove"]
+FileFormat = Literal["word2vec", "word2vec-binary", "glove", "fasttext"]
 
 # No published vectors come near this; a larger number is a damaged header.
 MAX_DIM = 1_000_000
@@ -110,6 +110,6 @@ def _common_dim(path: Path, body: bytes, is_whole: bool) -> int:
     if not 1 <= dim <= MAX_DIM or not any(_parses(line, dim) for line in lines):
         raise ArtifactError(
             f"{path} is not a vector file of a known format: word2vec text or binary, GloVe text, "
-            "fastText .vec, or a folder of ours was expected."
+            "fastText .bin or .vec, or a folder of ours was expected."
         )
     return dim

@@ -8,6 +8,8 @@ from typing import BinaryIO
 from sememe.errors import ArtifactError, OptionError
 from sememe.vectors.formats.binary import read_binary_rows
 from sememe.vectors.formats.compression import compression_of, open_for_reading, stream_errors
+from sememe.vectors.formats.fasttext.exchange import vectors_of
+from sememe.vectors.formats.fasttext.reading import MAGIC_BYTES, is_fasttext, read_model
 from sememe.vectors.formats.layout import FileFormat, Layout, detect
 from sememe.vectors.formats.rows import Errors, Rows
 from sememe.vectors.formats.text import read_text_rows
@@ -40,9 +42,13 @@ def read_vectors(
     """
     path = Path(path)
     check_reading_options(limit, errors)
-    if format not in (None, "word2vec", "word2vec-binary", "glove"):
-        raise OptionError(f"format must be word2vec, word2vec-binary or glove, not {format!r}.")
+    if format not in (None, "word2vec", "word2vec-binary", "glove", "fasttext"):
+        raise OptionError(
+            f"format must be word2vec, word2vec-binary, glove or fasttext, not {format!r}."
+        )
     try:
+        if format == "fasttext" or (format is None and is_fasttext(path)):
+            return vectors_of(read_model(path), limit)
         with open_for_reading(path) as file:
             return _read(path, file, format, limit, errors)
     except stream_errors() as error:
@@ -54,6 +60,10 @@ def _read(
     path: Path, file: BinaryIO, given: FileFormat | None, limit: int | None, errors: Errors
 ) -> WordVectors:
     head = file.read(_HEAD_SIZE)
+    if head.startswith(MAGIC_BYTES):
+        raise ArtifactError(
+            f"{path} is a packed fastText model, which is mapped rather than read: unpack it first."
+        )
     layout = detect(path, head, len(head) < _HEAD_SIZE, given)
     rows = Rows(path, layout.dim, _expected_rows(path, layout, head), limit, errors)
     read_rows = read_binary_rows if layout.format == "word2vec-binary" else read_text_rows

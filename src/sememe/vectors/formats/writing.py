@@ -12,6 +12,8 @@ import numpy as np
 from sememe.errors import OptionError
 from sememe.storage.folder import write_file
 from sememe.vectors.formats.compression import open_for_writing
+from sememe.vectors.formats.fasttext.exchange import file_of
+from sememe.vectors.formats.fasttext.writing import write_model
 from sememe.vectors.formats.layout import FileFormat
 
 if TYPE_CHECKING:
@@ -36,8 +38,13 @@ def write_vectors(
     (such as "_") instead. `newline` ends each binary row as the C tool does; gensim leaves it out.
     """
     path = Path(path)
-    if format not in ("word2vec", "word2vec-binary", "glove"):
-        raise OptionError(f"format must be word2vec, word2vec-binary or glove, not {format!r}.")
+    if format not in ("word2vec", "word2vec-binary", "glove", "fasttext"):
+        raise OptionError(
+            f"format must be word2vec, word2vec-binary, glove or fasttext, not {format!r}."
+        )
+    if format == "fasttext":
+        write_model(path, file_of(vectors))
+        return
     if path.is_dir():
         raise OptionError(f"{path} is a folder; a {format} file needs the name of a file.")
     words = _writable_words(vectors, space)

@@ -51,12 +51,8 @@ def read_dictionary(cursor: Cursor, bucket: int) -> Dictionary:
     if size * SMALLEST_ENTRY > cursor.num_left:
         cursor.fail(f"it states {size:,} words and labels, more than the file can hold")
     entries = _read_entries(cursor, size)
-    is_label = entries.types == 1
-    if (
-        entries.types.max(initial=0) > 1
-        or is_label[:num_words].any()
-        or not is_label[num_words:].all()
-    ):
+    expected = np.repeat(np.array([0, 1], np.uint8), [num_words, num_labels])
+    if not np.array_equal(entries.types, expected):
         cursor.fail("its words do not come before its labels")
     if entries.counts.min() < 0:
         cursor.fail("a word has a negative count")

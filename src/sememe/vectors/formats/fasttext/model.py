@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from sememe.tokens.vocabulary import Vocabulary
-from sememe.vectors.formats.fasttext.quantized import QuantizedMatrix
+from sememe.vectors.quantized import QuantizedMatrix
 
 # The first eight bytes of a file: this number and the version, which has been 12 since 2017.
 MAGIC, VERSION = 793712314, 12

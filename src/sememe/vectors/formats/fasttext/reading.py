@@ -18,13 +18,14 @@ from sememe.vectors.formats.fasttext.model import (
     FastTextArgs,
     FastTextFile,
 )
-from sememe.vectors.formats.fasttext.quantized import (
+from sememe.vectors.formats.layout import MAX_DIM
+from sememe.vectors.quantized import (
     NUM_CENTROIDS,
     ProductQuantizer,
     QuantizedMatrix,
 )
-from sememe.vectors.formats.layout import MAX_DIM
 
+MAGIC_BYTES = struct.pack("<i", MAGIC)
 # Longer n-grams are not made by anybody, and would take a long word's square in memory.
 _LONGEST_NGRAM = 1_000
 # Up to here looking at every number costs nothing; a larger matrix is looked at in use.
@@ -34,7 +35,7 @@ _CHECKED_SIZE = 1 << 26
 def is_fasttext(path: Path) -> bool:
     """Whether a file starts as a fastText model does."""
     with path.open("rb") as file:
-        return file.read(4) == struct.pack("<i", MAGIC)
+        return file.read(4) == MAGIC_BYTES
 
 
 def read_model(path: str | Path) -> FastTextFile:

@@ -19,7 +19,7 @@ from sememe.vectors.formats.fasttext.model import (
     FastTextArgs,
     FastTextFile,
 )
-from sememe.vectors.formats.fasttext.quantized import ProductQuantizer, QuantizedMatrix
+from sememe.vectors.quantized import ProductQuantizer, QuantizedMatrix
 
 _BLOCK_SIZE = 1 << 24
 _FEW_ENTRIES = 20_000
@@ -72,11 +72,8 @@ def _check(model: FastTextFile) -> None:
     for vocabulary in (model.words, model.labels):
         word_bytes, _ = vocabulary.to_arrays()
         if np.isin(word_bytes, np.frombuffer(_SEPARATORS, np.uint8)).any():
-            word = next(
-                word
-                for word in vocabulary
-                if set(word.encode("utf-8", "surrogatepass")) & set(_SEPARATORS)
-            )
+            separators = set(_SEPARATORS.decode())
+            word = next(word for word in vocabulary if separators & set(word))
             raise OptionError(f"The word {word!r} holds white space, which fastText cannot keep.")
 
 
