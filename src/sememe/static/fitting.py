@@ -64,17 +64,10 @@ def fit(
     `content` identifies the text; `prepare` makes the run with its matrices, `begin` fills them
     with the numbers that training starts from.
     """
-    plan = {"config": _lasting(model.config), **content}
+    plan = plan_of(model, content)
     keeper, reporter = request.keeper, request.reporter
     found = keeper.latest() if keeper is not None and request.resume else None
-    if (
-        request.resume
-        and found is None
-        and (finished := Path(str(request.out)) / MANIFEST).exists()
-    ):
-        reporter.note(f"{request.out} is finished: there is nothing to resume.")
-        _check_plan(finished.parent, read_json(finished).get("plan"), plan)
-        model.take_over(type(model).load(finished.parent))
+    if found is None and take_finished(model, request, plan):
         return
     model.history = History()
     run = prepare()
@@ -103,6 +96,22 @@ def fit(
         model.save(request.out)
     if keeper is not None:
         keeper.clear()
+
+
+def plan_of(model: StaticModel, content: dict[str, Any]) -> dict[str, Any]:
+    """What identifies a run: the options that shape it, and its text."""
+    return {"config": _lasting(model.config), **content}
+
+
+def take_finished(model: StaticModel, request: Request, plan: dict[str, Any]) -> bool:
+    """Open the model that a run to be resumed has finished already, where there is one."""
+    finished = Path(str(request.out)) / MANIFEST
+    if not request.resume or not finished.exists():
+        return False
+    request.reporter.note(f"{request.out} is finished: there is nothing to resume.")
+    _check_plan(finished.parent, read_json(finished).get("plan"), plan)
+    model.take_over(type(model).load(finished.parent))
+    return True
 
 
 def content_of(tokens: TokenStore, num_words: int) -> dict[str, Any]:
