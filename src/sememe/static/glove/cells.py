@@ -1,0 +1,172 @@
+"""The cells of a co-occurrence matrix on disk, arranged once for all epochs.
+
+Cells come in row order. A buffer of them, of at most ROWS rows, is sorted by blocks of columns and
+cut into steps of about STEP cells, so that a step touches few rows of either matrix and they stay
+in the processor's cache; a second copy is never made. A folder:
+  cells.bin            for each step its keys (uint32), then its logarithms (float32), see kernels
+  steps.safetensors    starts (int64): the first cell of each step and the end; bases (int32)
+  sememe.json          what was counted, and checksums; written last, so that half a file is none
+The arrangement depends on the cells alone, not on memory or threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sememe.errors import ArtifactError, OptionError
+from sememe.examples.cooccurrence import Cells
+from sememe.static.glove.config import MAX_WORDS
+from sememe.storage.folder import MANIFEST, read_json, write_errors, write_json
+from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.tokens.store import file_checksum
+
+FORMAT = 1
+ROWS, COLUMNS, STEP = 512, 512, 16_384
+BUFFER = 1 << 20
+BUFFER_BYTES = 36 * BUFFER  # as they come, joined, their logarithms, arranged
+_CELL_BYTES = 8
+_CELLS, _STEPS = "cells.bin", "steps.safetensors"
+
+
+class CellFile:
+    """Arranged cells, read step by step by any number of threads."""
+
+    def __init__(self, path: Path, starts: np.ndarray, bases: np.ndarray) -> None:
+        self.path, self._starts, self._bases = path, starts, bases
+        self.num_steps, self.num_cells = len(bases), int(starts[-1])
+        self._file = os.open(path / _CELLS, os.O_RDONLY)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+
+    def read(self, step: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """(keys, logarithms, the row that keys count from) of a step.
+
+        They are read, not mapped: pages of a map would count as memory of this process.
+        """
+        start, end = int(self._starts[step]), int(self._starts[step + 1])
+        size = _CELL_BYTES * (end - start)
+        data = os.pread(self._file, size, _CELL_BYTES * start)
+        if len(data) != size:
+            raise ArtifactError(f"{self.path / _CELLS} was cut off while in use.")
+        numbers = np.frombuffer(bytearray(data), np.uint32)
+        keys, logs = numbers[: end - start], numbers[end - start :].view(np.float32)
+        return keys, logs, int(self._bases[step])
+
+    @classmethod
+    def open(cls, path: Path, content: dict[str, Any]) -> CellFile | None:
+        """Open the cells at `path` after reading every byte; None unless they are of `content`."""
+        try:
+            manifest = read_json(path / MANIFEST)
+            if manifest["kind"] != "cells" or manifest["content"] != _described(content):
+                return None
+            for name in (_CELLS, _STEPS):
+                if file_checksum(path / name) != manifest["checksums"][name]:
+                    return None
+            steps = read_tensors(path / _STEPS)
+            return cls(path, np.array(steps["starts"]), np.array(steps["bases"]))
+        except (ArtifactError, OSError, KeyError, TypeError):
+            return None
+
+    @classmethod
+    def write(
+        cls, path: Path, cells: Iterable[Cells], num_words: int, content: dict[str, Any]
+    ) -> CellFile:
+        """Arrange `cells` into a folder at `path`, replacing what is there."""
+        shutil.rmtree(path, ignore_errors=True)
+        try:
+            with write_errors(path):
+                path.mkdir(parents=True)
+                checksums = _write_cells(path, cells, num_words)
+            write_json(
+                path / MANIFEST,
+                {"kind": "cells", "content": _described(content), "checksums": checksums},
+            )
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        steps = read_tensors(path / _STEPS)
+        return cls(path, np.array(steps["starts"]), np.array(steps["bases"]))
+
+
+def _described(content: dict[str, Any]) -> dict[str, Any]:
+    return {**content, "format": FORMAT, "arrangement": [ROWS, COLUMNS, STEP, BUFFER]}
+
+
+def check_size(num_words: int) -> None:
+    """Refuse more words than a key has room for."""
+    if num_words > MAX_WORDS:
+        raise OptionError(
+            f"GloVe takes at most {MAX_WORDS:,} words, the text has {num_words:,}: "
+            "raise min_count or lower max_words."
+        )
+
+
+def _write_cells(path: Path, cells: Iterable[Cells], num_words: int) -> dict[str, str]:
+    """Write the cells and the table of steps; returns their checksums."""
+    digest = hashlib.blake2b(digest_size=16)  # as file_checksum
+    sizes: list[int] = []
+    bases: list[int] = []
+    with (path / _CELLS).open("wb", buffering=0) as file:
+        for base, keys, logs in _arranged(_buffers(cells), num_words):
+            num_parts = -(-len(keys) // STEP)
+            edges = [len(keys) * part // num_parts for part in range(num_parts + 1)]
+            for start, end in pairwise(edges):
+                sizes.append(end - start)
+                bases.append(base)
+                data = keys[start:end].tobytes() + logs[start:end].tobytes()
+                digest.update(data)
+                file.write(data)
+    starts = np.cumsum([0, *sizes], dtype=np.int64)
+    write_tensors(path / _STEPS, {"starts": starts, "bases": np.array(bases, np.int32)})
+    return {_CELLS: digest.hexdigest(), _STEPS: file_checksum(path / _STEPS)}
+
+
+def _arranged(
+    buffers: Iterable[Cells], num_words: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    from sememe.static.glove.kernels import arrange
+
+    for rows, columns, values in buffers:
+        base = int(rows[0]) // ROWS * ROWS
+        keys, logs = np.empty(len(rows), np.uint32), np.empty(len(rows), np.float32)
+        places = np.zeros(-(-num_words // COLUMNS) + 1, np.int64)
+        arrange(rows, columns, np.log(values), base, COLUMNS, places, keys, logs)
+        yield base, keys, logs
+
+
+def _buffers(cells: Iterable[Cells]) -> Iterator[Cells]:
+    """Join and cut the stream into buffers that hold rows of one block, and BUFFER cells."""
+    waiting: list[Cells] = []
+    num_waiting = block = 0
+    for piece in cells:
+        start = 0
+        while start < len(piece.rows):
+            here = int(piece.rows[start]) // ROWS
+            if num_waiting and here != block:
+                yield _joined(waiting)
+                waiting, num_waiting = [], 0
+            block = here
+            edge = int(np.searchsorted(piece.rows, (block + 1) * ROWS))
+            end = min(edge, start + BUFFER - num_waiting)
+            waiting.append(Cells(*(array[start:end] for array in piece)))
+            num_waiting += end - start
+            start = end
+            if num_waiting == BUFFER:
+                yield _joined(waiting)
+                waiting, num_waiting = [], 0
+    if num_waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: list[Cells]) -> Cells:
+    return Cells(*(np.concatenate(arrays) for arrays in zip(*pieces, strict=True)))
