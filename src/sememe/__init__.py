@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
     from sememe.evaluation import evaluate_words as evaluate_words
+    from sememe.static.fasttext.classifier import FastTextClassifier as FastTextClassifier
+    from sememe.static.fasttext.classifier import (
+        FastTextClassifierConfig as FastTextClassifierConfig,
+    )
+    from sememe.static.fasttext.config import FastTextConfig as FastTextConfig
+    from sememe.static.fasttext.model import FastText as FastText
+    from sememe.static.glove import GloVe as GloVe
+    from sememe.static.glove import GloVeConfig as GloVeConfig
     from sememe.static.word2vec import Word2Vec as Word2Vec
     from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
     from sememe.text.settings import TextSettings as TextSettings
@@ -19,6 +27,12 @@ __version__ = "0.1.0"
 
 # A name is imported when it is first used, so that `import sememe` takes no time.
 _HOMES = {
+    "FastText": "sememe.static.fasttext.model",
+    "FastTextClassifier": "sememe.static.fasttext.classifier",
+    "FastTextClassifierConfig": "sememe.static.fasttext.classifier",
+    "FastTextConfig": "sememe.static.fasttext.config",
+    "GloVe": "sememe.static.glove",
+    "GloVeConfig": "sememe.static.glove",
     "SememeError": "sememe.errors",
     "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
@@ -30,6 +44,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "FastText",
+    "FastTextClassifier",
+    "FastTextClassifierConfig",
+    "FastTextConfig",
+    "GloVe",
+    "GloVeConfig",
     "SememeError",
     "TextSettings",
     "TokenStore",

@@ -41,5 +41,8 @@ MODELS = {
     for architecture in ("skipgram", "cbow")
     for loss in ("negative", "hierarchical", "softmax")
 }
+MODELS["fasttext"] = Promised(
+    "FastText", {"dim": 12, "min_count": 2, "epochs": 2, "workers": 1, "seed": 3, "bucket": 1_000}
+)
 
 every_model = pytest.mark.parametrize("promised", MODELS.values(), ids=MODELS)

@@ -62,7 +62,7 @@ def run_kernel(
     matrices = chunk.copies(np.float32)
     flat = [matrix.reshape(-1) for matrix in matrices]
     stats = np.zeros(3)
-    head = (chunk.tokens, chunk.left, chunk.right, len(chunk.tokens))
+    head = (chunk.tokens, chunk.tokens, chunk.left, chunk.right, len(chunk.tokens))
     path = (chunk.tree.starts, chunk.tree.nodes, chunk.tree.codes)
     rate, weight, is_mean = np.float32(RATE), np.float32(5 / POOL), combine == "mean"
     if loss == "softmax":

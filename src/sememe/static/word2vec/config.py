@@ -14,8 +14,8 @@ Kept = Literal["input", "output", "sum", "concat"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word2VecConfig(Config):
-    """What word2vec learns and how (Mikolov et al. 2013a, 2013b); names as the field uses them."""
+class WindowConfig(Config):
+    """The options of the models that predict words from words of a window around them."""
 
     architecture: Architecture = option(
         "skipgram", "Predict the context (skipgram) or from it (cbow)."
@@ -34,7 +34,6 @@ class Word2VecConfig(Config):
     )
     min_learning_rate: float = option(1e-4, "Step size at the end of its linear decay.")
     combine: Literal["mean", "sum"] = option("mean", "How cbow joins its context vectors.")
-    vectors: Kept = option("input", "Vectors to use: input, output, their sum or concatenation.")
     seed: int = option(1, "Start of every random choice.")
     workers: int = option(0, "Threads; 0 takes every core. One worker gives bit-equal runs.")
 
@@ -45,7 +44,6 @@ class Word2VecConfig(Config):
             architecture=("skipgram", "cbow"),
             loss=("negative", "hierarchical", "softmax"),
             combine=("mean", "sum"),
-            vectors=("input", "output", "sum", "concat"),
         )
         check_ranges(
             self, dim=(1, 10_000), window=(1, 1_000), negatives=(1, 1_000),
@@ -65,3 +63,15 @@ class Word2VecConfig(Config):
         # cbow takes larger steps, as in the released C program: it makes one where skip-gram
         # makes one for each pair.
         return self.learning_rate or (0.03 if self.architecture == "skipgram" else 0.05)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word2VecConfig(WindowConfig):
+    """What word2vec learns and how (Mikolov et al. 2013a, 2013b); names as the field uses them."""
+
+    vectors: Kept = option("input", "Vectors to use: input, output, their sum or concatenation.")
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy, naming the option and its range."""
+        super().__post_init__()
+        check_choices(self, vectors=("input", "output", "sum", "concat"))

@@ -51,7 +51,7 @@ def _span(left, right, first, last):
 
 @kernel
 def skipgram_negative(
-    tokens, left, right, num_tokens, noise, input, output, width, window,
+    tokens, inputs, left, right, num_tokens, noise, input, output, width, window,
     pool, block, weight, rate, loss_every, stats,
 ):  # fmt: skip
     """Every word of a window predicts its centre, as in the released C program.
@@ -83,12 +83,12 @@ def skipgram_negative(
             if c + block < num_tokens:
                 prefetch_row(output, np.int64(tokens[c + block]) * width, width)
             if c + block + window < num_tokens:
-                prefetch_row(input, np.int64(tokens[c + block + window]) * width, width)
+                prefetch_row(input, np.int64(inputs[c + block + window]) * width, width)
         for k in range(pool):
             targets[BLOCK + k] = np.int64(noise[draw + k]) * width
             copy_row(output, targets[BLOCK + k], outer, (BLOCK + k) * width, width)
         for q in range(num_rows):
-            sources[q] = np.int64(tokens[low + q]) * width
+            sources[q] = np.int64(inputs[low + q]) * width
             copy_row(input, sources[q], hidden, q * width, width)
         for k in range(0, stride, 4):
             # Asking for all rows of the next block at once would fill the queue of the cache.
@@ -160,22 +160,22 @@ def _skipgram_loss(scores, is_pair, num_rows, stride, weight, stats):
 
 
 @kernel
-def _context_sum(tokens, c, low, high, input, hidden, to, scale, width):
+def _context_sum(inputs, c, low, high, input, hidden, to, scale, width):
     """hidden row at `to` = scale · sum of the input rows of the window of centre c."""
     factor = simd.spread(scale)
     nothing = simd.spread(_ZERO)
     for d in range(0, width, LANES):
         row = nothing
         for q in range(low, c):
-            row = simd.add(row, simd.load(input, np.int64(tokens[q]) * width + d))
+            row = simd.add(row, simd.load(input, np.int64(inputs[q]) * width + d))
         for q in range(c + 1, high):
-            row = simd.add(row, simd.load(input, np.int64(tokens[q]) * width + d))
+            row = simd.add(row, simd.load(input, np.int64(inputs[q]) * width + d))
         simd.store(hidden, to + d, simd.multiply_add(nothing, row, factor))
 
 
 @kernel
 def cbow_negative(
-    tokens, left, right, num_tokens, noise, input, output, width, window,
+    tokens, inputs, left, right, num_tokens, noise, input, output, width, window,
     pool, block, weight, rate, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The joined window predicts its centre; noise words weigh negatives ÷ pool.
@@ -197,13 +197,13 @@ def cbow_negative(
                 if draw + pool + k < noise.shape[0]:
                     prefetch_row(output, np.int64(noise[draw + pool + k]) * width, width)
         if c + window + 4 < num_tokens:
-            prefetch_row(input, np.int64(tokens[c + window + 4]) * width, width)
+            prefetch_row(input, np.int64(inputs[c + window + 4]) * width, width)
             prefetch_row(output, np.int64(tokens[c + 4]) * width, width)
         num = right[c] - left[c] - 1
         if num == 0:
             continue
         scale = _ONE / np.float32(num) if is_mean else _ONE
-        _context_sum(tokens, c, left[c], right[c], input, hidden, 0, scale, width)
+        _context_sum(inputs, c, left[c], right[c], input, hidden, 0, scale, width)
         rows[pool] = np.int64(tokens[c]) * width
         for k in range(0, pool, 4):
             dot_four(hidden, 0, output, rows, k, width, g)
@@ -222,12 +222,12 @@ def cbow_negative(
             add_scaled(g[k], hidden, 0, output, rows[k], width)
         for q in range(left[c], right[c]):
             if q != c:
-                add_row(change, 0, input, np.int64(tokens[q]) * width, width)
+                add_row(change, 0, input, np.int64(inputs[q]) * width, width)
 
 
 @kernel
 def skipgram_hierarchical(
-    tokens, left, right, num_tokens, starts, nodes, codes, longest,
+    tokens, inputs, left, right, num_tokens, starts, nodes, codes, longest,
     input, output, width, window, rate, loss_every, stats,
 ):  # fmt: skip
     """Every word of a window walks the tree to the centre (as in the released C program)."""
@@ -245,7 +245,7 @@ def skipgram_hierarchical(
         num_rows = 0
         for q in range(left[c], right[c]):
             if q != c:
-                sources[num_rows] = np.int64(tokens[q]) * width
+                sources[num_rows] = np.int64(inputs[q]) * width
                 copy_row(input, sources[num_rows], hidden, num_rows * width, width)
                 num_rows += 1
         for k in range(length):
@@ -253,7 +253,7 @@ def skipgram_hierarchical(
             labels[k] = _ONE - np.float32(codes[start + k])
             copy_row(output, targets[k], path, k * width, width)
         if c + window + 2 < num_tokens:
-            prefetch_row(input, np.int64(tokens[c + window + 2]) * width, width)
+            prefetch_row(input, np.int64(inputs[c + window + 2]) * width, width)
             ahead = tokens[c + 2]
             # The upper nodes are in the cache anyway: every word passes them.
             for k in range(max(starts[ahead], starts[ahead + 1] - 8), starts[ahead + 1]):
@@ -278,7 +278,7 @@ def skipgram_hierarchical(
 
 @kernel
 def cbow_hierarchical(
-    tokens, left, right, num_tokens, starts, nodes, codes,
+    tokens, inputs, left, right, num_tokens, starts, nodes, codes,
     input, output, width, rate, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The joined window walks the tree to its centre."""
@@ -289,7 +289,7 @@ def cbow_hierarchical(
         if num == 0:
             continue
         scale = _ONE / np.float32(num) if is_mean else _ONE
-        _context_sum(tokens, c, left[c], right[c], input, hidden, 0, scale, width)
+        _context_sum(inputs, c, left[c], right[c], input, hidden, 0, scale, width)
         change[:] = _ZERO
         has_loss = c % loss_every == 0
         for k in range(starts[tokens[c]], starts[tokens[c] + 1]):
@@ -306,12 +306,12 @@ def cbow_hierarchical(
             stats[1] += 1
         for q in range(left[c], right[c]):
             if q != c:
-                add_row(change, 0, input, np.int64(tokens[q]) * width, width)
+                add_row(change, 0, input, np.int64(inputs[q]) * width, width)
 
 
 @kernel
 def full_softmax(
-    tokens, left, right, num_tokens, input, output, width,
+    tokens, inputs, left, right, num_tokens, input, output, width,
     rate, is_skipgram, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The definition itself: a probability for every word of the vocabulary, for each centre."""
@@ -324,10 +324,10 @@ def full_softmax(
         if num == 0:
             continue
         if is_skipgram:
-            copy_row(input, np.int64(tokens[c]) * width, hidden, 0, width)
+            copy_row(input, np.int64(inputs[c]) * width, hidden, 0, width)
         else:
             scale = _ONE / np.float32(num) if is_mean else _ONE
-            _context_sum(tokens, c, left[c], right[c], input, hidden, 0, scale, width)
+            _context_sum(inputs, c, left[c], right[c], input, hidden, 0, scale, width)
         highest = np.float32(-np.inf)
         for w in range(num_words):
             p[w] = dot(hidden, 0, output, w * width, width)
@@ -353,8 +353,8 @@ def full_softmax(
             add_scaled(p[w], output, w * width, change, 0, width)
             add_scaled(p[w], hidden, 0, output, w * width, width)
         if is_skipgram:
-            add_row(change, 0, input, np.int64(tokens[c]) * width, width)
+            add_row(change, 0, input, np.int64(inputs[c]) * width, width)
         else:
             for q in range(left[c], right[c]):
                 if q != c:
-                    add_row(change, 0, input, np.int64(tokens[q]) * width, width)
+                    add_row(change, 0, input, np.int64(inputs[q]) * width, width)

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sememe.errors import OptionError
 from sememe.progress import Reporter
+from sememe.static.chunks import first_words
 from sememe.static.fitting import Request, content_of, fit
 from sememe.static.loop import Driver, Run
 from sememe.static.model import StaticModel, as_reporter
 from sememe.static.options import changed
 from sememe.static.word2vec.config import Word2VecConfig
-from sememe.static.word2vec.training import Word2VecRun, first_words, start_rows, take_start
+from sememe.static.word2vec.training import WindowRun, start_rows, take_start
 from sememe.text.settings import TextSettings
 from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
 
 
-class Word2Vec(StaticModel):
-    """Word vectors by predicting neighbors (Mikolov et al. 2013).
+class WindowModel(StaticModel):
+    """A model that predicts words from the words around them."""
 
-    model = sememe.Word2Vec(dim=100).fit("corpus.txt")
-    model.vectors.neighbors("king")
-    """
-
-    kind = "word2vec"
-    config_class = Word2VecConfig
+    run_class: ClassVar[type[WindowRun]] = WindowRun
 
     def __repr__(self) -> str:
         shape = f"{len(self.vocabulary):,} words × {self.config.dim}"
-        return f"Word2Vec({self.config.architecture}, {self.config.loss}: {shape})"
-
-    def check(self) -> None:
-        """Refuse options that do not go together, before any text is read."""
-        if self.config.loss == "hierarchical" and self.config.vectors != "input":
-            raise OptionError(
-                "Hierarchical softmax keeps no output vector for a word: vectors must be input."
-            )
+        return f"{type(self).__name__}({self.config.architecture}, {self.config.loss}: {shape})"
 
     def train(self, tokens: TokenStore, request: Request) -> None:
         """Learn from a token store as the request says."""
@@ -47,7 +36,7 @@ class Word2Vec(StaticModel):
         vocabulary = tokens.vocabulary.cut(size)
 
         def prepare() -> Run:
-            return Word2VecRun(config, tokens, vocabulary, first_words(tokens, size))
+            return self.run_class(config, tokens, vocabulary, first_words(tokens, size))
 
         def begin(run: Run) -> None:
             rows = run.matrices["input"]
@@ -68,7 +57,7 @@ class Word2Vec(StaticModel):
         text: TextSettings | None = None,
         progress: Reporter | bool | None = None,
         **text_options: Any,
-    ) -> Word2Vec:
+    ) -> Self:
         """Go on with new text. New words that reach min_count in it are added to the vocabulary.
 
         With hierarchical softmax the tree stands, so new words are left out there.
@@ -82,11 +71,9 @@ class Word2Vec(StaticModel):
         tokens = self.open_text(corpus, 0, None, reporter, min_count=1)
         config = replace(self.config, epochs=epochs or self.config.epochs)
         vocabulary, id_map = self._grown(tokens)
-        run = Word2VecRun(config, tokens, vocabulary, id_map)
-        num_known, dim = len(self.vocabulary), config.dim
-        for name, rows in run.matrices.items():
-            rows[: len(self.tensors[name]), :dim] = self.tensors[name]
-        start_rows(run.matrices["input"][num_known:], dim, config.seed, first=num_known)
+        run = self.run_class(config, tokens, vocabulary, id_map)
+        start_rows(run.matrices["input"], config.dim, config.seed)
+        run.take(self)
         try:
             Driver(self, run, reporter).drive()
         finally:
@@ -113,3 +100,21 @@ class Word2Vec(StaticModel):
         id_map[id_map < 0] = len(known) + len(new_words)
         grown = Vocabulary.from_words([*known, *new_words], [*counts.tolist(), *new_counts])
         return grown, id_map
+
+
+class Word2Vec(WindowModel):
+    """Word vectors by predicting neighbors (Mikolov et al. 2013).
+
+    model = sememe.Word2Vec(dim=100).fit("corpus.txt")
+    model.vectors.neighbors("king")
+    """
+
+    kind = "word2vec"
+    config_class = Word2VecConfig
+
+    def check(self) -> None:
+        """Refuse options that do not go together, before any text is read."""
+        if self.config.loss == "hierarchical" and self.config.vectors != "input":
+            raise OptionError(
+                "Hierarchical softmax keeps no output vector for a word: vectors must be input."
+            )

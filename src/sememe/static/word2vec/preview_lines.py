@@ -146,7 +146,8 @@ def _draw_lines(
     """(kept words, bounds of their windows, lines) up to the end of the lines shown."""
     from sememe.examples.randomness import number, stream_key
     from sememe.examples.windows import draw_windows_plainly, keep_limits
-    from sememe.static.word2vec.training import CHUNK, WINDOWS
+    from sememe.static.chunks import CHUNK
+    from sememe.static.word2vec.training import WINDOWS
 
     id_of, rare = {word: word_id for word_id, word in enumerate(words)}, len(words)
     ids = [id_of.get(word, rare) for row in sentences for word in row][:CHUNK]

@@ -1,0 +1,32 @@
+"""FastText: a corpus in, vectors of words and of their character n-grams out."""
+
+from __future__ import annotations
+
+from sememe.static.fasttext.config import FastTextConfig
+from sememe.static.fasttext.training import FastTextRun
+from sememe.static.word2vec.model import WindowModel
+from sememe.vectors.subwords import SubwordVectors
+
+
+class FastText(WindowModel):
+    """Word vectors that know the inside of words (Bojanowski et al. 2017).
+
+    model = sememe.FastText(dim=100).fit("corpus.txt")
+    model.vectors["unseenword"]
+    """
+
+    kind = "fasttext"
+    config_class = FastTextConfig
+    run_class = FastTextRun
+
+    def make_vectors(self) -> SubwordVectors:
+        """The vectors of words and of their n-grams."""
+        config = self.config
+        return SubwordVectors(
+            self.vocabulary, self.input, minn=config.minn, maxn=config.maxn, bucket=config.bucket,
+            pruned=self.tensors["pruned"],
+        )  # fmt: skip
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The tensors that the model must have, with the ends of their shapes."""
+        return {"input": (self.config.dim,), "output": (self.config.dim,), "pruned": (2,)}

@@ -1,0 +1,108 @@
+"""The training run of fastText: word2vec's, with words put together from rows of sub-words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sememe.static.chunks import CHUNK
+from sememe.static.fasttext.config import FastTextConfig
+from sememe.static.model import StaticModel
+from sememe.static.word2vec.training import WindowRun
+from sememe.tokens.ngrams import ngram_rows
+from sememe.tokens.store import TokenStore
+from sememe.tokens.vocabulary import Vocabulary
+
+# Words that share an n-gram learn from each other only between chunks, and each adds its whole
+# change to the shared row: with about 160 of them in a chunk training diverged, with 40 it scored
+# as with 5 (docs/experiments.md).
+_SHARERS = 24
+_CHUNK = 512
+
+
+def chunk_size(rows: np.ndarray, ends: np.ndarray, kept: np.ndarray, num_tokens: int) -> int:
+    """How many words of text a step may take, so that no n-gram is met too often in it.
+
+    kept: how many occurrences of each word sub-sampling lets through.
+    """
+    if len(rows) == len(ends):  # no n-grams, nothing shared
+        return CHUNK
+    meetings = np.bincount(rows, np.repeat(kept, np.diff(ends, prepend=0)))[len(ends) :].max()
+    return int(min(_CHUNK, max(32, _SHARERS * num_tokens / meetings)))
+
+
+def used_rows(rows: np.ndarray, ends: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """(buckets, rows): the buckets that some n-gram falls into, and `rows` numbered by them.
+
+    Most buckets of a small text stay empty: they need no memory and no training. The ones that
+    the text meets most often come first, so that the rows in use lie close together.
+    """
+    num_words = len(ends)
+    uses = np.bincount(rows, np.repeat(np.asarray(counts, np.float64), np.diff(ends, prepend=0)))[
+        num_words:
+    ]
+    buckets = np.flatnonzero(uses).astype(np.int32)
+    buckets = buckets[np.argsort(-uses[buckets], kind="stable")]
+    places = np.arange(num_words + len(uses), dtype=np.int32)
+    places[num_words + buckets] = np.arange(num_words, num_words + len(buckets), dtype=np.int32)
+    return buckets, places[rows]
+
+
+class FastTextRun(WindowRun):
+    """A run whose input rows belong to words and n-grams."""
+
+    def __init__(
+        self, config: FastTextConfig, store: TokenStore, vocabulary: Vocabulary, id_map: np.ndarray
+    ) -> None:
+        """id_map: from the store's ids to the vocabulary's."""
+        from sememe.examples.windows import keep_limits
+
+        ends, rows = ngram_rows(vocabulary, config.minn, config.maxn, config.bucket)
+        self.buckets, self.rows = used_rows(rows, ends, np.asarray(vocabulary.counts))
+        self.ends = ends
+        num_inputs = len(vocabulary) + len(self.buckets)
+        counts = np.asarray(vocabulary.counts)
+        kept = counts * (keep_limits(counts, config.sample)[:-1] / 2.0**32)
+        self.chunk_size = chunk_size(self.rows, ends, kept, store.num_tokens)
+        super().__init__(config, store, vocabulary, id_map, num_inputs)
+
+    def greeting(self) -> str:
+        """One line that says what is about to be trained."""
+        return f"{super().greeting()}, {len(self.buckets):,} rows of n-grams"
+
+    def hand_over(self, model: StaticModel, *, is_final: bool) -> None:
+        """Give the matrices to the model, with the buckets that its n-gram rows stand for."""
+        super().hand_over(model, is_final=is_final)
+        places = np.arange(len(self.buckets), dtype=np.int32)
+        model.tensors["pruned"] = np.stack([self.buckets, places], axis=1)
+
+    def take(self, model: StaticModel) -> None:
+        """Copy what a model of fewer words has learned, of words and of n-grams."""
+        dim, num_old, num_new = self.config.dim, len(model.vocabulary), len(self.vocabulary)
+        input, output = self.matrices["input"], self.matrices["output"]
+        output[: len(model.output), :dim] = model.output
+        input[:num_old, :dim] = model.input[:num_old]
+        old_buckets, old_places = model.tensors["pruned"].T
+        _, mine, theirs = np.intersect1d(self.buckets, old_buckets, return_indices=True)
+        input[num_new + mine, :dim] = model.input[num_old + old_places[theirs]]
+
+    def new_space(self) -> list[np.ndarray]:
+        """Make room for a chunk's words, their windows and the words put together."""
+        space = super().new_space()
+        numbers = np.zeros(len(self.vocabulary), np.int32)
+        words, inputs = (np.empty(self.chunk_size, np.int32) for _ in range(2))
+        hidden, before = (np.zeros(self.chunk_size * self.width, np.float32) for _ in range(2))
+        return [*space, numbers, words, inputs, hidden, before]
+
+    def step(self, step: int, space: list[Any], stats: np.ndarray) -> None:
+        """Train on the chunk of `step`."""
+        from sememe.static.fasttext.kernels import number_words, put_together, share_changes
+
+        tokens, left, right, numbers, words, inputs, hidden, before = space
+        num = self.draw(step, [tokens, left, right])
+        num_words = number_words(tokens, num, numbers, words, inputs)
+        pieces = (words, num_words, self.ends, self.rows, self.input, self.width, hidden, before)
+        put_together(*pieces)
+        self.learn(step, tokens, (inputs, left, right, num), hidden, stats)
+        share_changes(*pieces)
