@@ -156,7 +156,7 @@ def _cut(
 ) -> Iterator[Records]:
     """Cut batches in `workers` threads; give them back in order, few at a time."""
     pending: deque[tuple[Future[Records], int]] = deque()
-    with _segmenter(settings, workers) as cut, ThreadPoolExecutor(workers) as pool:
+    with segmenter(settings, workers) as cut, ThreadPoolExecutor(workers) as pool:
 
         def finish() -> Records:
             future, num_bytes = pending.popleft()
@@ -178,14 +178,15 @@ def _cut(
 
 
 @contextmanager
-def _segmenter(settings: TextSettings, workers: int) -> Iterator[Callable[[Batch], Records]]:
+def segmenter(settings: TextSettings, workers: int) -> Iterator[Callable[[Batch], Records]]:
+    """Give the function that cuts one batch; Chinese is cut in `workers` processes."""
     if settings.mode != "chinese":
         yield lambda batch: segment_batch(batch.text, batch.ends, batch.labels, settings)
         return
     from sememe.text.chinese import ChineseSegmenter
 
-    with ChineseSegmenter(settings, workers) as segmenter:
-        yield lambda batch: segmenter.segment(batch.text, batch.ends, batch.labels)
+    with ChineseSegmenter(settings, workers) as chinese:
+        yield lambda batch: chinese.segment(batch.text, batch.ends, batch.labels)
 
 
 def _from_iterable(

@@ -1,0 +1,353 @@
+"""Kernels that read lines as Facebook's fastText reads them: bytes in, rows and labels out.
+
+A token ends at a blank, \\n, \\r, \\t, \\v, \\f or NUL; the end of a line is the token </s>, and
+a token </s> ends a line. Different tokens are types; a block of text has its own, which are then
+found in, or added to, the table of a whole text or model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sememe.compiled import kernel
+
+NO_LABEL = -(2**31)  # the kind of a type that is a label which the model does not know
+UNKNOWN = -1  # the kind of a word without a row of its own; labels l are kind -2 - l
+END_SIZE = 4  # every block starts with the four bytes of </s>, its type 0
+_BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)
+_NGRAM_PRIME = np.uint64(116049371)
+
+
+@kernel
+def _is_blank(byte):
+    return byte == 32 or (9 <= byte <= 13) or byte == 0
+
+
+@kernel
+def _is_equal(left, i, right, j, size):
+    offset = 0
+    while offset < size and left[i + offset] == right[j + offset]:
+        offset += 1
+    return offset == size
+
+
+@kernel
+def _mixed(value, byte):
+    signed = np.uint32(byte)
+    if byte >= 0x80:  # Facebook's hash takes bytes as signed characters
+        signed |= np.uint32(0xFFFFFF00)
+    return np.uint32(np.uint32(value ^ signed) * _PRIME)
+
+
+@kernel
+def hash_words(data, starts, sizes, hashes):
+    """Hash words as Facebook's program does: FNV-1a over signed bytes."""
+    for word in range(len(starts)):
+        value = _BASIS
+        for offset in range(sizes[word]):
+            value = _mixed(value, data[starts[word] + offset])
+        hashes[word] = value
+
+
+@kernel
+def _spread(hashes, num_types, slots):
+    """Fill the empty table `slots` (a power of two) with the types by their hashes."""
+    mask = np.uint32(len(slots) - 1)
+    for index in range(num_types):
+        slot = hashes[index] & mask
+        while slots[slot] >= 0:
+            slot = np.uint32(slot + np.uint32(1)) & mask
+        slots[slot] = index
+
+
+@kernel
+def scan_block(data):
+    """Cut a block, </s> and then whole lines, into tokens.
+
+    Returns (type of each token, where each line's tokens end, and for each type its start in the
+    block, size, hash and count).
+    """
+    num_bytes = len(data)
+    tokens = np.empty(num_bytes + 1, np.int32)
+    line_ends = np.empty(num_bytes + 1, np.int64)
+    capacity = 1 << 12
+    starts = np.empty(capacity, np.int64)
+    sizes = np.empty(capacity, np.int32)
+    hashes = np.empty(capacity, np.uint32)
+    counts = np.zeros(capacity, np.int64)
+    slots = np.full(2 * capacity, np.int32(-1), np.int32)
+    hash_words(data, np.zeros(1, np.int64), np.full(1, np.int32(END_SIZE), np.int32), hashes[:1])
+    starts[0], sizes[0] = 0, END_SIZE
+    slots[hashes[0] & np.uint32(len(slots) - 1)] = 0
+    num_types, num_tokens, num_lines, line_start = 1, 0, 0, 0
+    at = END_SIZE
+    while at < num_bytes:
+        byte = data[at]
+        if _is_blank(byte):
+            at += 1
+            if byte != 10:
+                continue
+            kind = np.int64(0)
+        else:
+            start = at
+            value = _BASIS
+            while at < num_bytes and not _is_blank(data[at]):
+                value = _mixed(value, data[at])
+                at += 1
+            size = at - start
+            mask = np.uint32(len(slots) - 1)
+            slot = value & mask
+            kind = np.int64(slots[slot])
+            while kind >= 0 and not (
+                hashes[kind] == value
+                and sizes[kind] == size
+                and _is_equal(data, starts[kind], data, start, size)
+            ):
+                slot = np.uint32(slot + np.uint32(1)) & mask
+                kind = np.int64(slots[slot])
+            if kind < 0:
+                kind = num_types
+                slots[slot] = kind
+                starts[kind], sizes[kind], hashes[kind] = start, size, value
+                num_types += 1
+                if num_types == capacity:
+                    capacity *= 2
+                    starts = np.concatenate((starts, np.empty(num_types, np.int64)))
+                    sizes = np.concatenate((sizes, np.empty(num_types, np.int32)))
+                    hashes = np.concatenate((hashes, np.empty(num_types, np.uint32)))
+                    counts = np.concatenate((counts, np.zeros(num_types, np.int64)))
+                    slots = np.full(2 * capacity, np.int32(-1), np.int32)
+                    _spread(hashes, num_types, slots)
+        tokens[num_tokens] = kind
+        num_tokens += 1
+        counts[kind] += 1
+        if kind == 0:
+            line_ends[num_lines] = num_tokens
+            num_lines += 1
+            line_start = num_tokens
+    if num_tokens > line_start:  # the last line of a file may lack its newline
+        line_ends[num_lines] = num_tokens
+        num_lines += 1
+    return (
+        tokens[:num_tokens].copy(),
+        line_ends[:num_lines].copy(),
+        starts[:num_types],
+        sizes[:num_types],
+        hashes[:num_types],
+        counts[:num_types],
+    )
+
+
+@kernel
+def build_slots(hashes, slots):
+    """Fill the empty table `slots` (-1 everywhere, a power of two) with all types."""
+    _spread(hashes, len(hashes), slots)
+
+
+@kernel
+def find_types(data, starts, sizes, hashes, arena, ends, known_hashes, slots, places):
+    """Look each type of a block up in a table; its place there, or -1."""
+    mask = np.uint32(len(slots) - 1)
+    for kind in range(len(starts)):
+        slot = hashes[kind] & mask
+        place = np.int64(slots[slot])
+        while place >= 0:
+            start = ends[place - 1] if place > 0 else 0
+            size = ends[place] - start
+            if (
+                known_hashes[place] == hashes[kind]
+                and size == sizes[kind]
+                and _is_equal(arena, start, data, starts[kind], size)
+            ):
+                break
+            slot = np.uint32(slot + np.uint32(1)) & mask
+            place = np.int64(slots[slot])
+        places[kind] = place
+
+
+@kernel
+def add_types(data, starts, sizes, hashes, places, num_types, arena, ends, known_hashes, slots):
+    """Append the types without a place to a table that has room; returns how many it has then."""
+    mask = np.uint32(len(slots) - 1)
+    end = ends[num_types - 1] if num_types > 0 else 0
+    for kind in range(len(starts)):
+        if places[kind] >= 0:
+            continue
+        slot = hashes[kind] & mask
+        while slots[slot] >= 0:
+            slot = np.uint32(slot + np.uint32(1)) & mask
+        slots[slot] = num_types
+        for offset in range(sizes[kind]):
+            arena[end + offset] = data[starts[kind] + offset]
+        end += sizes[kind]
+        ends[num_types], known_hashes[num_types] = end, hashes[kind]
+        places[kind] = num_types
+        num_types += 1
+    return num_types
+
+
+@kernel
+def has_prefix(arena, starts, sizes, prefix, answers):
+    """Whether each word starts with the bytes `prefix`."""
+    for kind in range(len(starts)):
+        answers[kind] = sizes[kind] >= len(prefix) and _is_equal(
+            arena, starts[kind], prefix, 0, len(prefix)
+        )
+
+
+@kernel
+def _is_end(data, start, size):
+    return (
+        size == 4
+        and data[start] == 60
+        and data[start + 1] == 47
+        and data[start + 2] == 115
+        and data[start + 3] == 62
+    )
+
+
+@kernel
+def _byte_at(data, start, size, index):
+    """Byte `index` of <word>."""
+    if index == 0:
+        return np.uint8(60)
+    if index > size:
+        return np.uint8(62)
+    return data[start + index - 1]
+
+
+@kernel
+def subword_rows(data, starts, sizes, kinds, minn, maxn, bucket, num_words, ends, rows):
+    """Write the rows of each type: its own, if it has one, then those of its n-grams.
+
+    With an empty `rows` only `ends` is written, so that a first call tells the room needed.
+    """
+    place = 0
+    is_counting = len(rows) == 0
+    for kind in range(len(starts)):
+        if kinds[kind] >= 0:
+            if not is_counting:
+                rows[place] = kinds[kind]
+            place += 1
+        start, size = starts[kind], sizes[kind]
+        if kinds[kind] >= UNKNOWN and maxn > 0 and not _is_end(data, start, size):
+            num_bytes = size + 2
+            for first in range(num_bytes):
+                if _byte_at(data, start, size, first) & 0xC0 == 0x80:
+                    continue
+                value = _BASIS
+                index = first
+                for length in range(1, maxn + 1):
+                    if index == num_bytes:
+                        break
+                    value = _mixed(value, _byte_at(data, start, size, index))
+                    index += 1
+                    while index < num_bytes and _byte_at(data, start, size, index) & 0xC0 == 0x80:
+                        value = _mixed(value, _byte_at(data, start, size, index))
+                        index += 1
+                    is_edge = length == 1 and (first == 0 or index == num_bytes)
+                    if length >= minn and not is_edge:
+                        if not is_counting:
+                            rows[place] = num_words + np.int64(value) % bucket
+                        place += 1
+        ends[kind] = place
+
+
+@kernel
+def expand_lines(
+    tokens, line_ends, kinds, hashes, type_ends, type_rows, num_types, word_ngrams, bucket,
+    num_words, items, item_ends, labels, label_ends,
+):  # fmt: skip
+    """Write what each line consists of: rows, or types where `num_types` says so, and labels.
+
+    A type has the rows type_rows[type_ends[t - 1]:type_ends[t]], or its own one where type_ends is
+    empty. An n-gram of words in bucket b is the item first + b, where `first` is the number of
+    types if types are kept, of words otherwise.
+    """
+    base = num_types if num_types > 0 else num_words
+    num_items, num_labels, start = 0, 0, 0
+    for line in range(len(line_ends)):
+        end = line_ends[line]
+        for index in range(start, end):
+            kind = tokens[index]
+            own = kinds[kind]
+            if own < UNKNOWN:
+                if own != NO_LABEL:
+                    labels[num_labels] = -2 - own
+                    num_labels += 1
+            elif num_types > 0:
+                items[num_items] = kind
+                num_items += 1
+            elif len(type_ends) > 0:
+                for place in range(type_ends[kind - 1] if kind > 0 else 0, type_ends[kind]):
+                    items[num_items] = type_rows[place]
+                    num_items += 1
+            elif own >= 0:
+                items[num_items] = own
+                num_items += 1
+        if word_ngrams > 1:
+            for index in range(start, end):
+                if kinds[tokens[index]] < UNKNOWN:
+                    continue
+                # Facebook keeps hashes as int32 and sums them up as uint64.
+                value = np.uint64(np.int64(np.int32(hashes[tokens[index]])))
+                size = 1
+                for other in range(index + 1, end):
+                    if size == word_ngrams:
+                        break
+                    if kinds[tokens[other]] < UNKNOWN:
+                        continue
+                    next_hash = np.uint64(np.int64(np.int32(hashes[tokens[other]])))
+                    value = value * _NGRAM_PRIME + next_hash
+                    items[num_items] = base + np.int64(value % np.uint64(bucket))
+                    num_items += 1
+                    size += 1
+        item_ends[line], label_ends[line] = num_items, num_labels
+        start = end
+    return num_items, num_labels
+
+
+@kernel
+def mark_buckets(items, first, is_used):
+    """Mark the buckets among `items`, those from `first` on."""
+    for index in range(len(items)):
+        if items[index] >= first:
+            is_used[items[index] - first] = True
+
+
+@kernel
+def map_buckets(items, ends, first, places):
+    """Replace bucket b, item first + b, by places[b]; drop it where that is negative.
+
+    `ends` are changed with it; returns how many items are left.
+    """
+    num_items, start = 0, 0
+    for line in range(len(ends)):
+        end = ends[line]
+        for index in range(start, end):
+            item = items[index]
+            if item >= first:
+                item = places[item - first]
+            if item >= 0:
+                items[num_items] = item
+                num_items += 1
+        start = end
+        ends[line] = num_items
+    return num_items
+
+
+@kernel
+def longest_line(ends, items, type_ends):
+    """The most rows that a line has."""
+    longest, start = 0, 0
+    for line in range(len(ends)):
+        num_rows = 0
+        for index in range(start, ends[line]):
+            item = items[index]
+            if item < len(type_ends):
+                num_rows += type_ends[item] - (type_ends[item - 1] if item > 0 else 0)
+            else:
+                num_rows += 1
+        longest = max(longest, num_rows)
+        start = ends[line]
+    return longest
