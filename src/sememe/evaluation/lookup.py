@@ -9,8 +9,14 @@ from typing import Literal, get_args
 
 from sememe.errors import OptionError
 from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors import WordVectors
 
 Case = Literal["fold", "lower", "exact"]
+
+
+def has_subwords(vectors: WordVectors) -> bool:
+    """Whether words outside the vocabulary have vectors too."""
+    return bool(getattr(vectors, "has_subwords", False))
 
 
 class Lookup:
@@ -43,6 +49,13 @@ class Lookup:
         if self.case != "fold":
             return {}
         return {ids[0]: ids for ids in self._folded.values() if len(ids) > 1}
+
+    def spelling(self, word: str) -> str:
+        """The known word that stands for `word`; an unknown one in lower case unless `exact`."""
+        word_id = self.find(word)
+        if word_id >= 0:
+            return str(self.vocabulary[word_id])
+        return word if self.case == "exact" else word.lower()
 
     def find(self, word: str) -> int:
         """The id that stands for `word`, or -1."""

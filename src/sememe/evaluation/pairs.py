@@ -1,7 +1,8 @@
 """Word pairs with people's scores: how well do the cosines agree with them?
 
 Pairs with a word that the vectors lack are left out and stated as coverage; with `count_unknown`
-they stay in, with a similarity of zero (gensim's `dummy4unknown`).
+they stay in, with a similarity of zero (gensim's `dummy4unknown`). Vectors with sub-words have one
+for every word: such pairs are asked too, and their number is stated beside the coverage.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sememe.evaluation.files import read_pairs
-from sememe.evaluation.lookup import Case, Lookup
+from sememe.evaluation.lookup import Case, Lookup, has_subwords
 from sememe.evaluation.results import Score
 from sememe.metrics import pearson, spearman, spearman_interval
 
@@ -27,16 +28,26 @@ def evaluate_pairs(
     case: Case = "lower",
     restrict_vocab: int | None = None,
     count_unknown: bool = False,
+    compose_unknown: bool = True,
     seed: int = 1,
 ) -> Score:
-    """Compare cosines with people's scores of word pairs (Spearman, Pearson beside it)."""
+    """Compare cosines with people's scores of word pairs (Spearman, Pearson beside it).
+
+    `compose_unknown` asks words outside the vocabulary too, where the vectors have sub-words.
+    """
     path = Path(path)
     content = read_pairs(path)
     lookup = Lookup(vectors.vocabulary, case, restrict_vocab)
     ids = np.array([[lookup.find(a), lookup.find(b)] for a, b in content.pairs], np.int64)
     is_known: np.ndarray = ids.min(axis=1) >= 0
-    cosines = np.zeros(len(ids))
-    cosines[is_known] = _cosines(*(vectors.vectors[column] for column in ids[is_known].T))
+    cosines, num_composed = np.zeros(len(ids)), 0
+    if compose_unknown and has_subwords(vectors):
+        num_composed = int((~is_known).sum())
+        is_known[:] = True
+        words = [[lookup.spelling(a), lookup.spelling(b)] for a, b in content.pairs]
+        cosines[:] = _cosines(*(vectors[list(column)] for column in zip(*words, strict=True)))
+    else:
+        cosines[is_known] = _cosines(*(vectors.vectors[column] for column in ids[is_known].T))
     is_asked = np.ones(len(is_known), bool) if count_unknown else is_known
     gold, model = np.array(content.scores)[is_asked], cosines[is_asked]
     return Score(
@@ -53,6 +64,7 @@ def evaluate_pairs(
             "case": case,
             "restrict_vocab": restrict_vocab,
             "count_unknown": count_unknown,
+            **({"num_composed": num_composed} if num_composed else {}),
             "seed": seed,
         },
     )

@@ -128,7 +128,7 @@ class WordsResult:
                 _figure(score.value),
                 f"{_figure(low)} – {_figure(high)}" if math.isfinite(low) else "",
                 f"{score.num_asked:,}",
-                _percent(score.coverage),
+                _percent(score.coverage) + _composed(score),
             )
             # Groups are many and small; their own shares are for JSON.
             for part in score.sections if score.kind != "groups" else ():
@@ -168,6 +168,12 @@ _HEADINGS = ("file", "measure", "score", "95 % interval", "asked", "coverage")
 
 def _figure(value: float) -> str:
     return f"{100 * value:.1f}" if math.isfinite(value) else "–"
+
+
+def _composed(score: Score) -> str:
+    """How many questions had a word that only its sub-words know."""
+    num_composed = score.details.get("num_composed", 0)
+    return f" ({num_composed:,} composed)" if num_composed else ""
 
 
 def _percent(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sememe.errors import InputError
 from sememe.evaluation.analogies import evaluate_analogies
 from sememe.evaluation.antonyms import evaluate_antonyms
-from sememe.evaluation.files import BUILT_IN, Kind, detect_kind
+from sememe.evaluation.files import BUILT_IN, Kind, detect_kind, read_lines
 from sememe.evaluation.groups import evaluate_groups, evaluate_odd
 from sememe.evaluation.offsets import Method
 from sememe.evaluation.pairs import evaluate_pairs
@@ -51,6 +51,11 @@ def evaluate_file(
     seed: int = 1,
 ) -> Score:
     """Ask one file of a known kind."""
+    from sememe.vectors.onehot import OneHotVectors
+
+    if isinstance(vectors, OneHotVectors):
+        limit = restrict_vocab if kind == "analogies" else None
+        vectors = vectors.condensed((line.text for line in read_lines(path)), limit)
     if kind == "pairs":
         return evaluate_pairs(vectors, path, seed=seed)
     if kind == "analogies":
@@ -96,7 +101,7 @@ def evaluate_words(
     return WordsResult(
         scores=scores,
         num_words=len(vectors.vocabulary),
-        dim=int(vectors.vectors.shape[1]),
+        dim=vectors.dim,
         seed=seed,
         skipped=skipped,
     )

@@ -43,7 +43,8 @@ def split_ngrams(word: str, minn: int, maxn: int) -> list[bytes]:
     return ngrams
 
 
-def _check(num_words: int, minn: int, maxn: int, bucket: int) -> None:
+def check_options(num_words: int, minn: int, maxn: int, bucket: int) -> None:
+    """Refuse n-grams that no table of rows could serve."""
     if minn < 0 or maxn < 0 or bucket < 0:
         raise OptionError(
             f"minn, maxn and bucket must be 0 or more, not {minn}, {maxn} and {bucket}."
@@ -54,7 +55,7 @@ def _check(num_words: int, minn: int, maxn: int, bucket: int) -> None:
 
 def ngram_rows_of(word: str, num_words: int, minn: int, maxn: int, bucket: int) -> np.ndarray:
     """Give the rows (int32) of the n-grams of a word that has no row of its own."""
-    _check(num_words, minn, maxn, bucket)
+    check_options(num_words, minn, maxn, bucket)
     if bucket == 0:
         return np.empty(0, np.int32)
     rows = [num_words + hash_bytes(ngram) % bucket for ngram in split_ngrams(word, minn, maxn)]
@@ -77,7 +78,7 @@ def ngram_rows(
     """
     from sememe.tokens.ngram_kernels import count_rows, fill_rows
 
-    _check(len(vocabulary), minn, maxn, bucket)
+    check_options(len(vocabulary), minn, maxn, bucket)
     word_bytes, word_ends = vocabulary.to_arrays()
     last = len(vocabulary) if last is None else last
     if bucket == 0:

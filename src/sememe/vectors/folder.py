@@ -12,6 +12,8 @@ from sememe.storage.folder import MANIFEST, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.index import ApproximateIndex
+from sememe.vectors.onehot import KIND as ONE_HOT
+from sememe.vectors.onehot import OneHotVectors
 from sememe.vectors.subword_folder import from_tensors, subword_options, to_tensors
 from sememe.vectors.subwords import SubwordVectors
 from sememe.vectors.wordvectors import WordVectors
@@ -37,6 +39,8 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
     manifest |= {"words": len(vectors), "dim": vectors.dim}
     if isinstance(vectors, SubwordVectors):
         manifest["subwords"], tensors = to_tensors(vectors)
+    elif isinstance(vectors, OneHotVectors):
+        manifest[ONE_HOT], tensors = True, {}  # the words say all
     else:
         tensors = {"vectors": vectors.vectors}
     tensors |= vectors.vocabulary.to_tensors()
@@ -103,6 +107,10 @@ def load_folder(folder: Path, limit: int | None = None) -> WordVectors:
         composed = from_tensors(folder, options, tensors, vocabulary, limit)
         composed._folder = folder
         return composed
+    if ONE_HOT in (manifest.get("kind"), *manifest):
+        vocabulary = Vocabulary.from_tensors(tensors)
+        _check_vocabulary(folder, vocabulary)
+        return OneHotVectors(vocabulary if limit is None else vocabulary.cut(limit))
     if "vectors" in tensors:
         vectors = tensors["vectors"]
     elif "input" in tensors:

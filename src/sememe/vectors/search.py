@@ -136,7 +136,7 @@ def _join(parts: list[Found], num: int) -> Found:
                  np.concatenate([scores for _, scores in parts]), num)  # fmt: skip
 
 
-def _multiply(shifted_TV: np.ndarray, is_positive_T: np.ndarray, slack: float) -> np.ndarray:
+def multiply(shifted_TV: np.ndarray, is_positive_T: np.ndarray, slack: float = 0.0) -> np.ndarray:
     """3CosMul of cosines shifted to [0, 1]; `slack` moves every factor towards a larger score."""
     positive = np.minimum(shifted_TV[is_positive_T] + slack, 1.0).clip(0.0)
     negative = np.maximum(shifted_TV[~is_positive_T] - slack, 0.0).clip(None, 1.0)
@@ -161,10 +161,10 @@ def nearest_by_product(
         shifted_TV = _scan(vectors_VD[rows], inverse_V[rows], units_TD)
         shifted_TV += 1
         shifted_TV /= 2
-        bound = kth_bound(_multiply(shifted_TV, is_positive_T, -slack), num) * rounding
-        ids = start + np.flatnonzero(_multiply(shifted_TV, is_positive_T, slack) >= bound)
+        bound = kth_bound(multiply(shifted_TV, is_positive_T, -slack), num) * rounding
+        ids = start + np.flatnonzero(multiply(shifted_TV, is_positive_T, slack) >= bound)
         exact_TN = (1 + cosines(vectors_VD, ids, units_TD).T) / 2
-        parts.append(best(ids, _multiply(exact_TN, is_positive_T, 0.0), num))
+        parts.append(best(ids, multiply(exact_TN, is_positive_T), num))
     return _join(parts, num)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.tokens.ngrams import check_options
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.composition import NGrams, Subwords, Table, compose_words, mean_row
 from sememe.vectors.quantized import QuantizedMatrix
@@ -48,6 +49,7 @@ class SubwordVectors(WordVectors):
                 f"{len(vocabulary):,} words and {expected:,} n-grams do not fit a table of shape "
                 f"{tuple(table.shape)}."
             )
+        check_options(len(vocabulary), minn, maxn, bucket)
         scheme = NGrams(vocabulary, minn, maxn, bucket, pruned, spellings)
         self._take(vocabulary, table, scheme, limit)
 

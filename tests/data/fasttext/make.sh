@@ -32,6 +32,7 @@ quantize cut softmax -qnorm -cutoff 300 -dsub 3
 quantize retrained softmax -qnorm -cutoff 280 -retrain -epoch 3 -dsub 4
 quantize qout numbers -qnorm -qout -dsub 2
 rm numbers.bin
+find . -name '*.vec' ! -name skipgram.vec -delete
 
 for model in *.bin *.ftz; do
   "$dump" "$model" words < words.txt > "$model.words.txt"
