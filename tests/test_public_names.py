@@ -15,10 +15,14 @@ HEAVY = ("numba", "torch", "scipy", "matplotlib", "rich", "pyarrow", "rjieba", "
 
 def test_the_public_names_are_these():
     assert sememe.__all__ == [
+        "Counts",
+        "CountsConfig",
         "FastText",
         "FastTextConfig",
         "GloVe",
         "GloVeConfig",
+        "OneHot",
+        "OneHotConfig",
         "SememeError",
         "TextSettings",
         "TokenStore",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
     from sememe.evaluation import evaluate_words as evaluate_words
+    from sememe.static.counts import Counts as Counts
+    from sememe.static.counts import CountsConfig as CountsConfig
     from sememe.static.fasttext.classifier import FastTextClassifier as FastTextClassifier
     from sememe.static.fasttext.classifier import (
         FastTextClassifierConfig as FastTextClassifierConfig,
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from sememe.static.fasttext.model import FastText as FastText
     from sememe.static.glove import GloVe as GloVe
     from sememe.static.glove import GloVeConfig as GloVeConfig
+    from sememe.static.onehot import OneHot as OneHot
+    from sememe.static.onehot import OneHotConfig as OneHotConfig
     from sememe.static.word2vec import Word2Vec as Word2Vec
     from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
     from sememe.text.settings import TextSettings as TextSettings
@@ -27,12 +31,16 @@ __version__ = "0.1.0"
 
 # A name is imported when it is first used, so that `import sememe` takes no time.
 _HOMES = {
+    "Counts": "sememe.static.counts",
+    "CountsConfig": "sememe.static.counts",
     "FastText": "sememe.static.fasttext.model",
     "FastTextClassifier": "sememe.static.fasttext.classifier",
     "FastTextClassifierConfig": "sememe.static.fasttext.classifier",
     "FastTextConfig": "sememe.static.fasttext.config",
     "GloVe": "sememe.static.glove",
     "GloVeConfig": "sememe.static.glove",
+    "OneHot": "sememe.static.onehot",
+    "OneHotConfig": "sememe.static.onehot",
     "SememeError": "sememe.errors",
     "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
@@ -44,12 +52,16 @@ _HOMES = {
 }
 
 __all__ = [
+    "Counts",
+    "CountsConfig",
     "FastText",
     "FastTextClassifier",
     "FastTextClassifierConfig",
     "FastTextConfig",
     "GloVe",
     "GloVeConfig",
+    "OneHot",
+    "OneHotConfig",
     "SememeError",
     "TextSettings",
     "TokenStore",
