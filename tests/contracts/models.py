@@ -45,5 +45,8 @@ MODELS["fasttext"] = Promised(
     "FastText", {"dim": 12, "min_count": 2, "epochs": 2, "workers": 1, "seed": 3, "bucket": 1_000}
 )
 MODELS["counts"] = Promised("Counts", {"dim": 12, "min_count": 2, "workers": 1, "seed": 3})
+MODELS["glove"] = Promised(
+    "GloVe", {"dim": 12, "min_count": 2, "epochs": 2, "workers": 1, "seed": 3, "window": 5}
+)
 
 every_model = pytest.mark.parametrize("promised", MODELS.values(), ids=MODELS)
