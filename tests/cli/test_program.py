@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = [
     ("demo",),
     ("train", "word2vec"),
+    ("train", "fasttext"),
     ("neighbors",),
     ("analogy",),
     ("similarity",),

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
-from sememe.cli import train_counts, train_word2vec
+from sememe.cli import train_classifier, train_counts, train_fasttext, train_glove, train_word2vec
 
-app = typer.Typer(help="Train a model on your text.", no_args_is_help=True)
+
+class Models(TyperGroup):
+    """The models; fastText's classifier has options of its own, so it is a command apart."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Take `fasttext --supervised` for the classifier, as users of fastText call it."""
+        if args[0] == "fasttext" and "--supervised" in args:
+            args = ["classifier", *(arg for arg in args[1:] if arg != "--supervised")]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=Models, help="Train a model on your text.", no_args_is_help=True)
 
 
 @app.callback()
@@ -15,5 +29,8 @@ def _group() -> None:
 
 
 app.command(epilog=train_word2vec.EXAMPLES)(train_word2vec.word2vec)
+app.command(epilog=train_fasttext.EXAMPLES)(train_fasttext.fasttext)
+app.command(epilog=train_classifier.EXAMPLES)(train_classifier.classifier)
+app.command(epilog=train_glove.EXAMPLES)(train_glove.glove)
 app.command(epilog=train_counts.EXAMPLES)(train_counts.counts)
 app.command(epilog=train_counts.ONE_HOT_EXAMPLES)(train_counts.onehot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Literal
 
 import typer
@@ -52,31 +51,16 @@ def word2vec(
     The options carry the names of the Python call:
     sememe.Word2Vec(dim=100).fit("text.txt").
     """
-    from sememe.progress import Reporter
     from sememe.static.word2vec import Word2Vec
-    from sememe.vectors import load
 
     if preview:
         _preview(corpus, config, text, json)
         return
-    reporter = Reporter(quiet=quiet)
-    out = training.checked_out(out, Word2Vec.kind)
-    training.check("--phrases", phrases, 10)
-    training.check("--checkpoint-minutes", checkpoint_minutes)
-    callbacks = training.callbacks(evaluate_every, data, early_stopping, reporter)
-    model = Word2Vec(config).fit(
-        corpus,
-        text=text,
-        phrases=phrases,
-        start=load(start) if start else None,
-        store=store,
-        out=out,
-        resume=resume,
-        checkpoint_minutes=checkpoint_minutes or math.inf,
-        callbacks=callbacks,
-        progress=reporter,
-    )
-    training.tell(model, out, json)
+    training.train(
+        Word2Vec(config), corpus, text=text, out=out, resume=resume, start=start, phrases=phrases,
+        store=store, checkpoint_minutes=checkpoint_minutes, evaluate_every=evaluate_every,
+        data=data, early_stopping=early_stopping, json=json, quiet=quiet,
+    )  # fmt: skip
 
 
 def _preview(

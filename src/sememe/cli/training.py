@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sememe.progress import Reporter
     from sememe.static.callbacks import Callback
     from sememe.static.model import StaticModel
+    from sememe.text.settings import TextSettings
     from sememe.vectors import WordVectors
 
 Corpus = Annotated[
@@ -61,6 +62,46 @@ def checked_out(out: Path | None, kind: str) -> Path:
         raise OptionError("--out must name the folder that shall hold the model.")
     check_replaceable(out, kind)
     return out
+
+
+def train(
+    model: StaticModel,
+    corpus: list[str] | None,
+    *,
+    text: TextSettings,
+    out: Path | None,
+    resume: bool,
+    start: str | None,
+    phrases: int,
+    store: Path | None,
+    checkpoint_minutes: float,
+    evaluate_every: int,
+    data: str | None,
+    early_stopping: int,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Fit a model as the options say, and tell how it went."""
+    from sememe.progress import Reporter
+    from sememe.vectors import load
+
+    reporter = Reporter(quiet=quiet)
+    out = checked_out(out, model.kind)
+    check("--phrases", phrases, 10)
+    check("--checkpoint-minutes", checkpoint_minutes)
+    model.fit(
+        corpus,
+        text=text,
+        phrases=phrases,
+        start=load(start) if start else None,
+        store=store,
+        out=out,
+        resume=resume,
+        checkpoint_minutes=checkpoint_minutes or math.inf,
+        callbacks=callbacks(evaluate_every, data, early_stopping, reporter),
+        progress=reporter,
+    )
+    tell(model, out, json)
 
 
 def check(name: str, value: float, high: float = 1e15) -> None:

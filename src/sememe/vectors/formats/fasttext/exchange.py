@@ -14,6 +14,7 @@ from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.composition import NGrams, Table
 from sememe.vectors.formats.fasttext.model import FastTextArgs, FastTextFile, Loss, Model
 from sememe.vectors.formats.fasttext.reading import is_fasttext, read_model
+from sememe.vectors.quantized import QuantizedMatrix
 from sememe.vectors.subword_folder import cut_table
 from sememe.vectors.subwords import SubwordVectors
 from sememe.vectors.wordvectors import WordVectors
@@ -60,6 +61,8 @@ def _unsupervised(
     elif num_outputs < len(words):  # a tree has one node less than leaves
         padding = np.zeros((len(words) - num_outputs, args.dim), np.float32)
         output = np.concatenate([output, padding])
+    if pruned is not None and not isinstance(input, QuantizedMatrix):
+        input, pruned = _with_all_buckets(input, pruned, len(words), args.bucket), None
     # The program draws by count when it opens a file, so a word must have been seen.
     counts = np.maximum(np.asarray(words.counts, np.int64), 1)
     counted = Vocabulary(*words.to_arrays(), counts)
@@ -67,6 +70,20 @@ def _unsupervised(
         args=args, words=counted, labels=Vocabulary.from_words([]), num_tokens=int(counts.sum()),
         pruned=pruned, input=input, output=output, spellings=spellings,
     )  # fmt: skip
+
+
+def _with_all_buckets(
+    input: np.ndarray, pruned: np.ndarray, num_words: int, bucket: int
+) -> np.ndarray:
+    """The table with a row for every bucket, as files that are not quantised must have.
+
+    Rows that no n-gram of the text fell into are zero. The program counts them where it takes the
+    mean of an unseen word, and we do not: such vectors are shorter there, their directions equal.
+    """
+    full = np.zeros((num_words + bucket, input.shape[1]), np.float32)
+    full[:num_words] = input[:num_words]
+    full[num_words + pruned[:, 0]] = input[num_words + pruned[:, 1]]
+    return full
 
 
 def _args_of(config: Mapping[str, Any], vectors: SubwordVectors) -> FastTextArgs:
@@ -80,7 +97,7 @@ def _args_of(config: Mapping[str, Any], vectors: SubwordVectors) -> FastTextArgs
         loss=_LOSSES.get(config.get("loss"), "ns"),
         model=_ARCHITECTURES.get(config.get("architecture"), "skipgram"),
         t=float(config.get("sample", 1e-4)),
-        **vectors.options(),
+        **vectors.subwords.options(),
     )
 
 
@@ -97,5 +114,8 @@ def open_model(path: str | Path, limit: int | None = None) -> FastTextFile:
         tensors = read_tensors(path / "model.safetensors")
         if manifest["kind"] == "fasttext" and isinstance(vectors, SubwordVectors):
             args = _args_of(manifest["config"], vectors)
-            return _unsupervised(args, vectors.vocabulary, vectors.table, tensors.get("output"))
+            return _unsupervised(
+                args, vectors.vocabulary, vectors.table, tensors.get("output"),
+                vectors.subwords.pruned if isinstance(vectors.subwords, NGrams) else None,
+            )  # fmt: skip
     return file_of(vectors)
