@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sememe.cli import convert, demo, evaluate, info, plot, train, words
+from sememe.cli import classify, convert, demo, evaluate, info, plot, train, words
 from sememe.cli.failures import drop_output, tell_failures
 from sememe.cli.options import flag
 from sememe.cli.screen import examples
 
 ORDER = (
-    "demo", "train", "neighbors", "analogy", "similarity", "odd", "evaluate", "plot", "convert",
-    "info",
+    "demo", "train", "neighbors", "analogy", "similarity", "odd", "predict", "evaluate", "plot",
+    "convert", "info",
 )  # fmt: skip
 
 
@@ -73,6 +73,8 @@ def sememe(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(train.app, name="train")
 words.register(app)
+app.command("predict", epilog=classify.PREDICT_EXAMPLES)(classify.predict)
+evaluate.app.command("labels", epilog=classify.LABELS_EXAMPLES)(classify.labels)
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(plot.app, name="plot")
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)

@@ -93,15 +93,19 @@ class FastTextClassifier:
         Words are what stands between blanks, as Facebook's program reads them, unless text
         settings such as language="zh" or lowercase=True are given. `start` gives vectors for the
         words it knows; `validation` is scored at the end. `autotune` ("5m", or seconds) tries
-        options on the validation set for that time. With `out` the model is saved there,
-        checkpoints lie beside it while it trains, and `resume` continues from the last one.
+        options on the validation set for that time. With `out` the model is saved there, in a
+        folder or a .bin file; beside a folder checkpoints lie while it trains, and `resume`
+        continues from the last one.
         """
         from sememe.static.fasttext.classifier import fitting, tuning
 
-        reporter = as_reporter(progress)
+        file = Path(out) if out is not None and is_file_name(Path(out)) else None
+        if file is not None and (resume or file.suffix.lower() == ".ftz"):
+            raise OptionError(f"{file}: only a folder can be resumed, and a .ftz is quantised.")
         request = Request(
-            start=start, out=out, resume=resume, checkpoint_minutes=checkpoint_minutes,
-            callbacks=callbacks, reporter=reporter,
+            start=start, out=None if file is not None else out, resume=resume,
+            checkpoint_minutes=checkpoint_minutes, callbacks=callbacks,
+            reporter=as_reporter(progress),
         )  # fmt: skip
         self.text = changed(text or PLAIN, "fit", text_options)
         request.check(self.kind)
@@ -109,6 +113,8 @@ class FastTextClassifier:
             tuning.tune(self, train, validation, autotune, metric, request)
         else:
             fitting.fit_classifier(self, train, validation, request)
+        if file is not None:
+            self.save(file)
         return self
 
     @property
