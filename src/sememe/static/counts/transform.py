@@ -60,7 +60,9 @@ def mutual_terms(
     log(P(w, c) / (P(w) · P(c))) - log(shift), P(c) being count ** smoothing over its sum
     (Levy et al. 2015, equations 2 and 3).
     """
-    with np.errstate(divide="ignore"):  # a word without a neighbor has no cell either
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # a word without a neighbor has no cell either
         rows = -np.log(row_sums)
         smoothed = column_sums**config.smoothing
         columns = np.log(smoothed.sum()) - np.log(smoothed) - np.log(config.shift)
