@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sememe.errors import OptionError
-from sememe.tokens.ngrams import hash_bytes, ngram_rows, ngram_rows_of, split_ngrams
+from sememe.tokens.ngrams import (
+    Marks,
+    floret_rows,
+    floret_rows_of_all,
+    hash_bytes,
+    murmur_hashes,
+    ngram_rows,
+    ngram_rows_of,
+    split_ngrams,
+)
 from sememe.tokens.vocabulary import Vocabulary
 
 WORDS = ["the", "苹果", "a", "我", "né", "🙂", "</s>", "", "<", "日本語テキスト", "unbelievably"]
@@ -75,3 +84,38 @@ def test_senseless_options_are_refused() -> None:
         ngram_rows(vocabulary, -1, 3, 10)
     with pytest.raises(OptionError, match="2³¹"):
         ngram_rows(vocabulary, 3, 6, 2**31 - 1)
+
+
+def test_murmur_hash_gives_its_published_values() -> None:
+    low, high, *_ = murmur_hashes(b"hello", 0)
+    assert high << 32 | low == 0xCBD8A7B341BD9B02
+    a, b, c, d = murmur_hashes(b"The quick brown fox jumps over the lazy dog", 0)
+    assert (b << 32 | a, d << 32 | c) == (0xE34BBC7BBC071B6C, 0x7A433CA9C49A9347)
+    assert murmur_hashes(b"", 0) == (0, 0, 0, 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.lists(st.text(max_size=24), min_size=1, max_size=5),
+    minn=st.integers(0, 4),
+    maxn=st.integers(0, 8),
+    bucket=st.integers(1, 2**31 - 10),
+    hash_count=st.integers(1, 4),
+    marks=st.sampled_from([Marks(), Marks("【".encode(), "】】".encode())]),
+)
+def test_rows_of_compact_tables_by_kernel_and_plain_python(
+    words: list[str], minn: int, maxn: int, bucket: int, hash_count: int, marks: Marks
+) -> None:
+    options = (minn, maxn, bucket, hash_count)
+    ends, rows = floret_rows_of_all(Vocabulary.from_words(words), *options, marks=marks)
+    expected = [floret_rows(word, *options, marks=marks).tolist() for word in words]
+    assert [part.tolist() for part in np.split(rows, ends[:-1])] == expected
+    assert all(len(part) >= hash_count for part in expected)
+    later = floret_rows_of_all(Vocabulary.from_words(words), *options, marks=marks, first=1)
+    assert later[1].tolist() == [row for part in expected[1:] for row in part]
+
+
+def test_a_compact_table_needs_rows_and_one_to_four_hashes() -> None:
+    for bucket, hash_count in ((0, 1), (9, 0), (9, 5)):
+        with pytest.raises(OptionError, match="1 to 4 hashes"):
+            floret_rows("word", 3, 6, bucket, hash_count)

@@ -268,7 +268,7 @@ def test_a_full_disk_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         raise OSError(28, "No space left on device")
 
     (tmp_path / "v").write_text("before")
-    monkeypatch.setattr("sememe.vectors.formats.writing._text_rows", full)
+    monkeypatch.setattr("sememe.vectors.formats.writing.text_rows", full)
     with pytest.raises(WriteError, match="disk is full"):
         write_vectors(WordVectors(["a"], np.eye(1)), tmp_path / "v")
     assert [path.name for path in tmp_path.iterdir()] == ["v"]

@@ -14,18 +14,23 @@ EXAMPLES = examples(
     "sememe convert runs/demo vectors.bin",
     "sememe convert glove.6B.50d.txt glove-folder --limit 100000",
     "sememe convert vectors.bin vectors.txt.gz --format glove",
+    "sememe convert runs/subwords model.bin --format fasttext",
 )
 
-Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "folder"]
+Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret", "folder"]
 
 
 def format_of(target: str) -> Format:
-    """Guess the format that a name asks for: .bin, .txt or .vec, otherwise a folder."""
+    """Guess the format that a name asks for: .bin, .ftz, .floret, .txt, .vec, or a folder."""
     name = target.lower()
     for packing in (".gz", ".bz2", ".xz", ".zst"):
         name = name.removesuffix(packing)
     if name.endswith(".bin"):
         return "word2vec-binary"
+    if name.endswith(".ftz"):
+        return "fasttext"
+    if name.endswith(".floret"):
+        return "floret"
     return "word2vec" if name.endswith((".txt", ".vec", ".w2v")) else "folder"
 
 
@@ -51,7 +56,8 @@ def convert(
     """Write vectors of any format in another one.
 
     Our folder opens at once whatever its size; the others are for other tools.
-    An ending .gz, .bz2, .xz or .zst packs the file.
+    Facebook's fastText models (.bin, .ftz) need --format fasttext to be written: a
+    name in .bin alone is a word2vec file. An ending .gz, .bz2, .xz or .zst packs the file.
     """
     from sememe.vectors.formats import convert as convert_vectors
 

@@ -8,6 +8,8 @@ that starts one with the continuation bytes after it, and the hash is FNV-1a ove
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sememe.errors import OptionError
@@ -31,15 +33,19 @@ def split_ngrams(word: str, minn: int, maxn: int) -> list[bytes]:
     """List the n-grams of <word> in UTF-8, in the order in which the program adds them up."""
     if word == LINE_END:
         return []
-    data = b"<" + word.encode("utf-8", "surrogatepass") + b">"
-    edges = [index for index, byte in enumerate(data) if byte & 0xC0 != 0x80] + [len(data)]
+    return cut_ngrams(b"<" + word.encode("utf-8", "surrogatepass") + b">", minn, maxn)
+
+
+def cut_ngrams(whole: bytes, minn: int, maxn: int) -> list[bytes]:
+    """Cut a word in its marks into n-grams; a single character at either end is none."""
+    edges = [index for index, byte in enumerate(whole) if byte & 0xC0 != 0x80] + [len(whole)]
     num_characters = len(edges) - 1
     ngrams = []
     for first in range(num_characters):
         for size in range(max(1, minn), min(maxn, num_characters - first) + 1):
             is_boundary = size == 1 and first in (0, num_characters - 1)
             if not is_boundary:
-                ngrams.append(data[edges[first] : edges[first + size]])
+                ngrams.append(whole[edges[first] : edges[first + size]])
     return ngrams
 
 
@@ -106,3 +112,111 @@ def keep_ngrams(
         kept[ngrams] = num_words + pruned[places, 1]
     num_kept = np.concatenate(([0], np.cumsum(is_kept)))
     return num_kept[ends], kept[is_kept]
+
+
+# --- compact tables in the manner of floret ---------------------------------------------------
+
+FLORET_SEED = 2166136261
+_WORD_64 = 2**64 - 1
+
+
+def _rotate(value: int, shift: int) -> int:
+    return (value << shift | value >> (64 - shift)) & _WORD_64
+
+
+def _scatter(value: int) -> int:
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        value = (value ^ value >> 33) * factor & _WORD_64
+    return value ^ value >> 33
+
+
+def murmur_hashes(data: bytes, seed: int = FLORET_SEED) -> tuple[int, int, int, int]:
+    """Hash by MurmurHash3 (x64, 128 bits; Appleby 2011) into four numbers of 32 bits."""
+    first = second = seed
+    c1, c2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+    for start in range(0, len(data), 16):
+        block = data[start : start + 16]
+        low = int.from_bytes(block[:8], "little") * c1 & _WORD_64
+        high = int.from_bytes(block[8:], "little") * c2 & _WORD_64
+        first ^= _rotate(low, 31) * c2 & _WORD_64
+        if len(block) == 16:
+            first = (_rotate(first, 27) + second) * 5 + 0x52DCE729 & _WORD_64
+        second ^= _rotate(high, 33) * c1 & _WORD_64
+        if len(block) == 16:
+            second = (_rotate(second, 31) + first) * 5 + 0x38495AB5 & _WORD_64
+    first, second = first ^ len(data), second ^ len(data)
+    first = first + second & _WORD_64
+    second = second + first & _WORD_64
+    first, second = _scatter(first), _scatter(second)
+    first = first + second & _WORD_64
+    second = second + first & _WORD_64
+    return first & 0xFFFFFFFF, first >> 32, second & 0xFFFFFFFF, second >> 32
+
+
+class Marks(NamedTuple):
+    """What stands before and after a word when it is cut into n-grams."""
+
+    before: bytes = b"<"
+    after: bytes = b">"
+
+
+def floret_rows(
+    word: str,
+    minn: int,
+    maxn: int,
+    bucket: int,
+    hash_count: int,
+    *,
+    seed: int = FLORET_SEED,
+    marks: Marks = Marks(),
+) -> np.ndarray:
+    """Give the rows (int32) of a word in a compact table: `hash_count` for it and each n-gram.
+
+    As floret has it: no word has a row of its own, so a table needs no vocabulary. Every word has
+    n-grams here, the end of a line too.
+    """
+    _check_floret(minn, maxn, bucket, hash_count)
+    whole = marks.before + word.encode("utf-8", "surrogatepass") + marks.after
+    pieces = [whole, *cut_ngrams(whole, minn, maxn)]
+    rows = [key % bucket for piece in pieces for key in murmur_hashes(piece, seed)[:hash_count]]
+    return np.array(rows, np.int32)
+
+
+def floret_rows_of_all(
+    vocabulary: Vocabulary,
+    minn: int,
+    maxn: int,
+    bucket: int,
+    hash_count: int,
+    *,
+    seed: int = FLORET_SEED,
+    marks: Marks = Marks(),
+    first: int = 0,
+    last: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give `floret_rows` of every word from `first` to `last`: where each ends, and all rows."""
+    from sememe.tokens.ngram_kernels import count_floret, fill_floret
+
+    _check_floret(minn, maxn, bucket, hash_count)
+    word_bytes, word_ends = vocabulary.to_arrays()
+    last = len(vocabulary) if last is None else last
+    before, after = (np.frombuffer(mark, np.uint8) for mark in marks)
+    ends = np.empty(last - first, np.int64)
+    num_rows, longest = count_floret(
+        word_bytes, word_ends, first, before, after, minn, maxn, hash_count, ends
+    )
+    rows, whole = np.empty(num_rows, np.int32), np.empty(longest, np.uint8)
+    fill_floret(
+        word_bytes, word_ends, first, last, before, after, minn, maxn, bucket, hash_count, seed,
+        whole, rows,
+    )  # fmt: skip
+    return ends, rows
+
+
+def _check_floret(minn: int, maxn: int, bucket: int, hash_count: int) -> None:
+    check_options(0, minn, maxn, bucket)
+    if bucket < 1 or not 1 <= hash_count <= 4:
+        raise OptionError(
+            f"A compact table needs at least 1 bucket and 1 to 4 hashes, not {bucket} and "
+            f"{hash_count}."
+        )

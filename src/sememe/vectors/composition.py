@@ -7,13 +7,21 @@ that vectors of its models are equal to its own to the bit.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from sememe.cores import available_cores
-from sememe.tokens.ngrams import keep_ngrams, ngram_rows, ngram_rows_of
+from sememe.tokens.ngrams import (
+    FLORET_SEED,
+    Marks,
+    floret_rows,
+    floret_rows_of_all,
+    keep_ngrams,
+    ngram_rows,
+    ngram_rows_of,
+)
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.quantized import QuantizedMatrix
 
@@ -34,6 +42,9 @@ class Subwords(Protocol):
 
     def rows_between(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows of each word of the vocabulary from `first` to `last` end, and all."""
+
+    def options(self) -> dict[str, Any]:
+        """What must be known to go this way again, for manifests."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,54 @@ class NGrams:
         if self.pruned is None:
             return ends, rows
         return keep_ngrams(ends, rows, len(self.words), self.pruned)
+
+    def options(self) -> dict[str, Any]:
+        """The sizes of n-grams and the buckets they are hashed into."""
+        return {"minn": self.minn, "maxn": self.maxn, "bucket": self.bucket}
+
+
+@dataclass(frozen=True)
+class HashedWords:
+    """floret's way: `hash_count` rows for the word in its marks, and as many for each n-gram.
+
+    No word has a row of its own; `words` are only those that a search looks at.
+    """
+
+    words: Vocabulary
+    minn: int
+    maxn: int
+    bucket: int
+    hash_count: int
+    seed: int = FLORET_SEED
+    marks: Marks = field(default_factory=Marks)
+
+    @property
+    def can_compose(self) -> bool:
+        """Every word has a vector."""
+        return True
+
+    def rows_of(self, word: str) -> np.ndarray:
+        """The rows of the word and its n-grams."""
+        return floret_rows(
+            word, self.minn, self.maxn, self.bucket, self.hash_count, seed=self.seed,
+            marks=self.marks,
+        )  # fmt: skip
+
+    def rows_between(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of some words, by compiled code."""
+        return floret_rows_of_all(
+            self.words, self.minn, self.maxn, self.bucket, self.hash_count, seed=self.seed,
+            marks=self.marks, first=first, last=last,
+        )  # fmt: skip
+
+    def options(self) -> dict[str, Any]:
+        """The sizes of n-grams, the buckets, and how words are hashed into them."""
+        before, after = (mark.decode("utf-8", "surrogatepass") for mark in self.marks)
+        return {
+            "minn": self.minn, "maxn": self.maxn, "bucket": self.bucket,
+            "hash_count": self.hash_count, "hash_seed": self.seed, "before": before,
+            "after": after,
+        }  # fmt: skip
 
 
 def mean_row(table: Table, rows: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.tokens.ngrams import Marks
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.composition import NGrams, Table
 from sememe.vectors.quantized import NUM_CENTROIDS, ProductQuantizer, QuantizedMatrix
@@ -22,24 +23,23 @@ from sememe.vectors.subwords import SubwordVectors
 _OPTIONS = ("minn", "maxn", "bucket")
 
 
-def subword_options(manifest: Mapping[str, Any]) -> dict[str, int] | None:
+def subword_options(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """How a folder's words are composed, or None where its vectors are whole ones."""
     options = manifest.get("subwords")
     if options is None and manifest.get("kind") == "fasttext":
         options = manifest.get("config")
     if not isinstance(options, dict):
         return None
-    return {name: options[name] for name in (*_OPTIONS, "part_size") if name in options}
+    return options
 
 
 def to_tensors(vectors: SubwordVectors) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The options and the tensors of `vectors`; of words that a limit left out, nothing is kept."""
-    scheme, table = vectors.subwords, vectors.table
-    assert isinstance(scheme, NGrams)
-    num_words, num_all = len(vectors.vocabulary), len(scheme.words)
-    options: dict[str, Any] = {name: getattr(scheme, name) for name in _OPTIONS}
-    tensors: dict[str, np.ndarray] = {}
-    table = cut_table(table, num_words, num_all)
+    scheme, options, tensors = vectors.subwords, vectors.subwords.options(), {}
+    if not isinstance(scheme, NGrams):
+        return options, {"input": np.asarray(vectors.table)}
+    num_words = len(vectors.vocabulary)
+    table = cut_table(vectors.table, num_words, len(scheme.words))
     if isinstance(table, QuantizedMatrix):
         options["part_size"] = table.quantizer.part_size
         tensors["codes"] = table.codes
@@ -74,13 +74,15 @@ def cut_table(table: Table, num_words: int, num_all: int) -> Table:
 
 def from_tensors(
     folder: Path,
-    options: Mapping[str, int],
+    options: Mapping[str, Any],
     tensors: Mapping[str, np.ndarray],
     vocabulary: Vocabulary,
     limit: int | None,
 ) -> SubwordVectors:
     """The vectors that `to_tensors` or a trained model kept, checked for fit."""
     try:
+        if "hash_count" in options:
+            return _hashed(options, tensors, vocabulary, limit)
         minn, maxn, bucket = (int(options[name]) for name in _OPTIONS)
         table = _table(options, tensors)
         if maxn == 0:  # a model of whole words, with rows for n-grams of words at most
@@ -98,8 +100,25 @@ def from_tensors(
             vocabulary, table, minn=minn, maxn=maxn, bucket=bucket,
             pruned=pruned, spellings=spellings, limit=limit,
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError, OptionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OptionError) as error:
         raise ArtifactError(f"{folder} is damaged: its sub-words do not fit ({error}).") from error
+
+
+def _hashed(
+    options: Mapping[str, Any],
+    tensors: Mapping[str, np.ndarray],
+    vocabulary: Vocabulary,
+    limit: int | None,
+) -> SubwordVectors:
+    table = _table(options, tensors)
+    if not isinstance(table, np.ndarray) or len(table) != options["bucket"]:
+        raise ValueError("its table has another number of rows")
+    return SubwordVectors.hashed(
+        table, minn=int(options["minn"]), maxn=int(options["maxn"]),
+        hash_count=int(options["hash_count"]), seed=int(options["hash_seed"]),
+        marks=Marks(options["before"].encode(), options["after"].encode()), words=vocabulary,
+        limit=limit,
+    )  # fmt: skip
 
 
 def _check_pruned(pruned: np.ndarray, bucket: int) -> None:
@@ -108,7 +127,7 @@ def _check_pruned(pruned: np.ndarray, bucket: int) -> None:
         raise ValueError("its list of kept n-grams names rows that are not there")
 
 
-def _table(options: Mapping[str, int], tensors: Mapping[str, np.ndarray]) -> Table:
+def _table(options: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Table:
     if "codes" not in tensors:
         table = tensors["input"]
         if table.ndim != 2 or table.dtype.kind != "f" or not table.size:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
-from sememe.tokens.ngrams import check_options
+from sememe.tokens.ngrams import FLORET_SEED, Marks, check_options
 from sememe.tokens.vocabulary import Vocabulary
-from sememe.vectors.composition import NGrams, Subwords, Table, compose_words, mean_row
+from sememe.vectors.composition import (
+    HashedWords,
+    NGrams,
+    Subwords,
+    Table,
+    compose_words,
+    mean_row,
+)
 from sememe.vectors.quantized import QuantizedMatrix
 from sememe.vectors.wordvectors import WordVectors
 
@@ -53,6 +60,43 @@ class SubwordVectors(WordVectors):
         scheme = NGrams(vocabulary, minn, maxn, bucket, pruned, spellings)
         self._take(vocabulary, table, scheme, limit)
 
+    @classmethod
+    def hashed(
+        cls,
+        table: np.ndarray,
+        *,
+        minn: int,
+        maxn: int,
+        hash_count: int,
+        seed: int = FLORET_SEED,
+        marks: Marks = Marks(),
+        words: Sequence[str] | Vocabulary = (),
+        limit: int | None = None,
+    ) -> SubwordVectors:
+        """Take a compact table in the manner of floret: every word is hashed into its rows.
+
+        `words` are those that searches look at; the table itself knows none.
+        """
+        vocabulary = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
+        if table.ndim != 2 or 0 in table.shape:
+            raise OptionError(f"A table of rows was expected, not one of shape {table.shape}.")
+        scheme = HashedWords(vocabulary, minn, maxn, len(table), hash_count, seed, marks)
+        scheme.rows_of("")  # refuses options that no table could serve
+        vectors = cls.__new__(cls)
+        vectors._take(vocabulary, table, scheme, limit)
+        return vectors
+
+    def with_words(self, words: Sequence[str] | Vocabulary) -> SubwordVectors:
+        """The same compact table, searched among other words."""
+        if not isinstance(self.subwords, HashedWords):
+            raise OptionError("Words with rows of their own cannot be exchanged for others.")
+        if isinstance(words, str):
+            raise OptionError("with_words expects a list of words, not one string.")
+        vocabulary = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
+        vectors = type(self).__new__(type(self))
+        vectors._take(vocabulary, self.table, replace(self.subwords, words=vocabulary), None)
+        return vectors
+
     def _take(
         self, vocabulary: Vocabulary, table: Table, subwords: Subwords, limit: int | None
     ) -> None:
@@ -71,6 +115,8 @@ class SubwordVectors(WordVectors):
     @property
     def vectors(self) -> np.ndarray:
         """The vectors of all words (V, D), made when they are first needed."""
+        if not len(self.vocabulary):
+            raise OptionError("No words to search among: give some with `with_words`.")
         if self._composed is None:
             composed = compose_words(self.subwords, self.table, len(self.vocabulary))
             is_finite = np.isfinite(composed.sum(axis=1))
@@ -103,12 +149,6 @@ class SubwordVectors(WordVectors):
 
     def __repr__(self) -> str:
         return "Subword" + super().__repr__().removeprefix("Word")
-
-    def options(self) -> dict[str, Any]:
-        """What says how words are composed, for manifests and tables."""
-        scheme = self.subwords
-        assert isinstance(scheme, NGrams)
-        return {"minn": scheme.minn, "maxn": scheme.maxn, "bucket": scheme.bucket}
 
 
 def _not_finite(word: str) -> ArtifactError:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from sememe.errors import OptionError
 from sememe.vectors.formats.fasttext.exchange import open_model, vectors_of
 from sememe.vectors.formats.fasttext.writing import write_model
+from sememe.vectors.formats.layout import FileFormat
 from sememe.vectors.formats.rows import Errors
 from sememe.vectors.formats.writing import write_vectors
 from sememe.vectors.loading import load
 from sememe.vectors.wordvectors import WordVectors
 
-TargetFormat = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "folder"]
-FORMATS: tuple[TargetFormat, ...] = ("word2vec", "word2vec-binary", "glove", "fasttext", "folder")
+TargetFormat = Literal[FileFormat, "folder"]
+FORMATS: tuple[TargetFormat, ...] = get_args(TargetFormat)
 
 
 def convert(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from sememe.errors import ArtifactError
 from sememe.vectors.formats.lines import LineError, count_numbers, parse_line
 
-FileFormat = Literal["word2vec", "word2vec-binary", "glove", "fasttext"]
+FileFormat = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret"]
+FILE_FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
 # No published vectors come near this; a larger number is a damaged header.
 MAX_DIM = 1_000_000

@@ -10,7 +10,8 @@ from sememe.vectors.formats.binary import read_binary_rows
 from sememe.vectors.formats.compression import compression_of, open_for_reading, stream_errors
 from sememe.vectors.formats.fasttext.exchange import vectors_of
 from sememe.vectors.formats.fasttext.reading import MAGIC_BYTES, is_fasttext, read_model
-from sememe.vectors.formats.layout import FileFormat, Layout, detect
+from sememe.vectors.formats.floret import read_floret, read_header
+from sememe.vectors.formats.layout import FILE_FORMATS, FileFormat, Layout, detect
 from sememe.vectors.formats.rows import Errors, Rows
 from sememe.vectors.formats.text import read_text_rows
 from sememe.vectors.wordvectors import WordVectors
@@ -42,10 +43,8 @@ def read_vectors(
     """
     path = Path(path)
     check_reading_options(limit, errors)
-    if format not in (None, "word2vec", "word2vec-binary", "glove", "fasttext"):
-        raise OptionError(
-            f"format must be word2vec, word2vec-binary, glove or fasttext, not {format!r}."
-        )
+    if format is not None and format not in FILE_FORMATS:
+        raise OptionError(f"format must be one of {', '.join(FILE_FORMATS)}, not {format!r}.")
     try:
         if format == "fasttext" or (format is None and is_fasttext(path)):
             return vectors_of(read_model(path), limit)
@@ -64,6 +63,10 @@ def _read(
         raise ArtifactError(
             f"{path} is a packed fastText model, which is mapped rather than read: unpack it first."
         )
+    if given in (None, "floret") and (header := read_header(head)) is not None:
+        return read_floret(path, header, head, file)
+    if given == "floret":
+        raise ArtifactError(f"{path} does not start with the line that a floret table has.")
     layout = detect(path, head, len(head) < _HEAD_SIZE, given)
     rows = Rows(path, layout.dim, _expected_rows(path, layout, head), limit, errors)
     read_rows = read_binary_rows if layout.format == "word2vec-binary" else read_text_rows

@@ -14,7 +14,8 @@ from sememe.storage.folder import write_file
 from sememe.vectors.formats.compression import open_for_writing
 from sememe.vectors.formats.fasttext.exchange import file_of
 from sememe.vectors.formats.fasttext.writing import write_model
-from sememe.vectors.formats.layout import FileFormat
+from sememe.vectors.formats.floret import write_floret
+from sememe.vectors.formats.layout import FILE_FORMATS, FileFormat
 
 if TYPE_CHECKING:
     from sememe.vectors.wordvectors import WordVectors
@@ -38,15 +39,16 @@ def write_vectors(
     (such as "_") instead. `newline` ends each binary row as the C tool does; gensim leaves it out.
     """
     path = Path(path)
-    if format not in ("word2vec", "word2vec-binary", "glove", "fasttext"):
-        raise OptionError(
-            f"format must be word2vec, word2vec-binary, glove or fasttext, not {format!r}."
-        )
+    if format not in FILE_FORMATS:
+        raise OptionError(f"format must be one of {', '.join(FILE_FORMATS)}, not {format!r}.")
+    if path.is_dir():
+        raise OptionError(f"{path} is a folder; a {format} file needs the name of a file.")
     if format == "fasttext":
         write_model(path, file_of(vectors))
         return
-    if path.is_dir():
-        raise OptionError(f"{path} is a folder; a {format} file needs the name of a file.")
+    if format == "floret":
+        write_floret(vectors, path)
+        return
     words = _writable_words(vectors, space)
     with write_file(path) as scratch, open_for_writing(scratch) as file:
         if format != "glove":
@@ -57,7 +59,7 @@ def write_vectors(
             if format == "word2vec-binary":
                 file.write(_binary_rows(block, rows_BD, b"\n" if newline else b""))
             else:
-                file.write(_text_rows(block, rows_BD))
+                file.write(text_rows(block, rows_BD))
 
 
 def _writable_words(vectors: WordVectors, space: str | None) -> Iterator[bytes]:
@@ -83,7 +85,7 @@ def _binary_rows(words: list[bytes], rows_BD: np.ndarray, end: bytes) -> bytes:
     )
 
 
-def _text_rows(words: list[bytes], rows_BD: np.ndarray) -> bytes:
+def text_rows(words: list[bytes], rows_BD: np.ndarray) -> bytes:
     """Lines with the shortest decimals that give the same float32 again."""
     import pyarrow as pa
     import pyarrow.compute as pc
