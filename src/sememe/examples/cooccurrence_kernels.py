@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from sememe.compiled import kernel
@@ -25,6 +26,9 @@ _ONE = np.uint64(1)
 _SIX = np.uint64(6)
 _LOW = np.uint64(63)
 _NONE = np.uint64(0)
+AHEAD = 8  # words; farther ahead is no faster
+LINE = 16  # entries of a cache line
+MOST = 64
 FORWARD, BACKWARD = np.uint64(1), np.uint64(2**64 - 1)
 
 
@@ -36,6 +40,35 @@ def _lowest(typing: Any, bits: Any) -> Any:
         return builder.cttz(args[0], context.get_constant(types.boolean, True))
 
     return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, offset: Any) -> Any:
+    """Ask for the cache line at `offset`, which will soon be read."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for_reading, keep_near, is_data = (ir.Constant(number, value) for value in (0, 3, 1))
+        builder.call(function, [address, for_reading, keep_near, is_data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), emit
+
+
+@kernel
+def _fetch_ahead(entries, positions, n, last, left, right):
+    """Ask for the surroundings of a word that is counted a few words later."""
+    if n + AHEAD < last:
+        position = np.int64(positions[n + AHEAD])
+        # The rest of a wide window follows by itself; past the ends of the text nothing happens.
+        low, high = position - min(left, MOST), position + min(right, MOST)
+        for p in range(low, high, LINE):
+            prefetch(entries, p)
+        prefetch(entries, high)
 
 
 @kernel
@@ -140,16 +173,19 @@ def count_rows(entries, positions, starts, first, last, left, right, limit,
     word d places before and behind it. Rows of more than `limit` words are scanned.
     """
     num = 0
+    end = starts[last]
     for row in range(first, last):
         is_dense = (starts[row + 1] - starts[row]) * (left.shape[0] + right.shape[0]) > limit
         if is_dense:
             for n in range(starts[row], starts[row + 1]):
+                _fetch_ahead(entries, positions, n, end, left.shape[0], right.shape[0])
                 position = np.uint64(positions[n])
                 _walk(entries, position, BACKWARD, left, tally)
                 _walk(entries, position, FORWARD, right, tally)
             num = _emit_all(tally, columns, sums, num)
         else:
             for n in range(starts[row], starts[row + 1]):
+                _fetch_ahead(entries, positions, n, end, left.shape[0], right.shape[0])
                 position = np.uint64(positions[n])
                 _walk_marking(entries, position, BACKWARD, left, tally, marks, top)
                 _walk_marking(entries, position, FORWARD, right, tally, marks, top)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from sememe.compiled import kernel
+from sememe.examples.cooccurrence_kernels import prefetch
 from sememe.static import simd
 
 WIDTH = 64
 _WIDTH = np.int64(WIDTH)
 _ZERO = np.float32(0.0)
 COUNTS, LOG, PPMI = 0, 1, 2
+AHEAD = 8  # cells
 
 
 @kernel
@@ -45,9 +47,16 @@ def transform_rows(starts, columns, values, first, last, kind, row_terms, column
 @kernel
 def multiply_rows(starts, columns, values, first, last, source, target):
     """target rows first to last - 1 = those of the sparse matrix · source, one panel each."""
+    end = starts[last] - AHEAD
     for row in range(first, last):
         t0 = t1 = t2 = t3 = simd.spread(_ZERO)
         for n in range(starts[row], starts[row + 1]):
+            if n < end:
+                soon = columns[n + AHEAD] * _WIDTH
+                prefetch(source, soon)
+                prefetch(source, soon + 16)
+                prefetch(source, soon + 32)
+                prefetch(source, soon + 48)
             at = columns[n] * _WIDTH
             factor = simd.spread(values[n])
             t0 = simd.multiply_add(t0, factor, simd.load(source, at))
