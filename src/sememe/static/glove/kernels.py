@@ -74,7 +74,7 @@ def _cell(words, i, contexts, j, width, log_count, log_weight, rates, limits):
     pull = np.exp(min(_ZERO, log_weight)) * far
     loss = np.float64(0.5) * pull * far
     if not np.isfinite(loss):
-        return loss  # the loop stops at such a loss; the rows stay as they were
+        return np.nan  # the training loop stops at that; the rows stay as they were
     pulls, one = simd.spread(pull), simd.spread(_ONE)
     for d in range(0, width, LANES):
         w, c = simd.load(words, i + d), simd.load(contexts, j + d)

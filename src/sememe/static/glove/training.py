@@ -31,8 +31,8 @@ def row_size(dim: int) -> int:
 
 
 def matrix_bytes(num_words: int, dim: int) -> int:
-    """What the two matrices take with their sums of squared steps."""
-    return 2 * num_words * 2 * row_size(dim) * 4
+    """What the two matrices take with their sums of squared steps, and the vectors made of them."""
+    return 2 * num_words * (2 * row_size(dim) + dim) * 4
 
 
 def way_through(key: int, num_cells: int) -> tuple[int, int]:
