@@ -1,4 +1,4 @@
-"""Vector files of other tools: word2vec text and binary, GloVe text, fastText .vec."""
+"""Vector files of other tools: word2vec text and binary, GloVe text, fastText, floret."""
 
 from sememe.vectors.formats.convert import convert
 from sememe.vectors.formats.reading import read_vectors
