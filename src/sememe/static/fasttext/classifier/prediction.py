@@ -10,13 +10,8 @@ import numpy as np
 
 from sememe.cores import in_order
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
-from sememe.static.fasttext.classifier.dictionary import (
-    Expanded,
-    expand,
-    rows_of_types,
-    scan,
-    words_as_block,
-)
+from sememe.static.fasttext.classifier.dictionary import Expanded, expand, rows_of_types
+from sememe.static.fasttext.classifier.scanning import scan, words_as_block
 from sememe.static.fasttext.classifier.training import loss_number
 from sememe.static.fasttext.classifier.weights import Weights, dense
 from sememe.tokens.vocabulary import Vocabulary

@@ -1,0 +1,169 @@
+"""The classifier's kernels against the plain reference, and its steps against autograd."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sememe.examples.huffman import build_tree
+from sememe.static.fasttext.classifier import FastTextClassifierConfig, reference
+from sememe.static.fasttext.classifier.dictionary import encode
+from sememe.static.fasttext.classifier.scanning import scan
+from sememe.static.fasttext.classifier.training import ClassifierRun
+
+LOSSES = ("softmax", "hierarchical", "ova", "negative")
+TEXT = """\
+__label__food __label__home i like noodles and tea with rice
+__label__travel the train to 北京 is fast
+__label__food 我 喜欢 吃 面条
+__label__weather rain today and rain tomorrow
+__label__travel __label__weather snow on the train to the sea
+__label__home the house is warm
+__label__food tea
+"""
+
+
+def make_run(text: str = TEXT, **options) -> ClassifierRun:
+    config = FastTextClassifierConfig(
+        **{"dim": 21, "epochs": 30, "learning_rate": 0.9, "workers": 1, "seed": 5, **options}
+    )
+    run = ClassifierRun(config, encode([text.encode()], config))
+    run.begin()
+    return run
+
+
+def drive(run: ClassifierRun) -> np.ndarray:
+    stats, space = np.zeros(3), run.new_space()
+    for step in range(run.num_steps):
+        run.step(step, space, stats)
+    return stats
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"word_ngrams": 3, "bucket": 50},
+        {"minn": 1, "maxn": 3, "bucket": 80, "word_ngrams": 2, "min_count": 2},
+        {"dim": 100},
+    ],
+    ids=["words", "word n-grams", "both n-grams", "wide"],
+)
+def test_training_equals_the_reference(loss, options):
+    run = make_run(loss=loss, **options)
+    dim = run.config.dim
+    input = run.matrices["input"][:, :dim].astype(np.float64)
+    output = run.matrices["output"][:, :dim].astype(np.float64)
+    before = input.copy()
+    stats = drive(run)
+    expected_loss = reference.train(run, input, output)
+    assert np.abs(input - before).max() > 0.01
+    np.testing.assert_allclose(run.matrices["input"][:, :dim], input, atol=1e-4)
+    np.testing.assert_allclose(run.matrices["output"][:, :dim], output, atol=1e-4)
+    assert stats[0] / stats[1] == pytest.approx(expected_loss, rel=1e-5)
+    assert not run.matrices["input"][:, dim:].any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_two_workers_learn_what_one_learns(loss):
+    """Worker 0 and 1 take turns, so that their own copies of rows must be merged rightly."""
+    text = TEXT * 40
+    one, two = make_run(text, loss=loss), make_run(text, loss=loss, workers=2)
+    drive(one)
+    stats, spaces = np.zeros(3), [two.new_space(), two.new_space()]
+    assert [space[0] for space in spaces] == [0, 1]
+    for step in range(two.num_steps):
+        two.step(step, spaces[step % 2], stats)
+    if loss != "negative":  # the steps differ, so the noise does
+        for name in ("input", "output"):
+            np.testing.assert_allclose(one.matrices[name], two.matrices[name], atol=0.02)
+    assert stats[1] == len(one.lines.order) * one.config.epochs
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_steps_are_gradients(loss):
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(3)
+    input, output = generator.normal(size=(9, 6)), generator.normal(size=(5, 6))
+    rows, true_ids, target, rate = [1, 4, 7], [2, 3], 2, 0.01
+    tree = build_tree(np.array([9, 7, 5, 3, 1]))
+    asked = None
+    if loss != "softmax":
+        asked = reference.decisions(loss, true_ids, target, 5, tree, [0, 4])
+    i, o = (torch.tensor(matrix, requires_grad=True) for matrix in (input, output))
+    hidden = i[rows].mean(dim=0)
+    if asked is None:
+        value = torch.nn.functional.cross_entropy((o @ hidden)[None], torch.tensor([target]))
+    else:
+        answers = torch.tensor([float(answer) for answer in asked.answers], dtype=torch.float64)
+        value = torch.nn.functional.binary_cross_entropy_with_logits(
+            o[asked.rows] @ hidden, answers, reduction="sum"
+        )
+    value.backward()
+    new_input, new_output = input.copy(), output.copy()
+    got = reference.train_line(rows, new_input, new_output, rate, target, asked)
+    assert got == pytest.approx(value.item())
+    np.testing.assert_allclose((input - new_input) / rate, i.grad.numpy(), atol=1e-9)
+    np.testing.assert_allclose((output - new_output) / rate, o.grad.numpy(), atol=1e-9)
+
+
+TOKENS = st.sampled_from(
+    ["a", "bb", "</s>", "__label__x", "__label__", "北京", "é", "<", "a\u00a0b", "x" * 40]
+)
+BLANKS = st.sampled_from([" ", "\n", "\t", "\r\n", "\x00", "\x0b", "\x0c", "  "])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(TOKENS, BLANKS)), st.sampled_from(["", "a", "</s>"]))
+def test_lines_are_cut_as_the_reference_cuts_them(parts, tail):
+    data = ("".join(token + blank for token, blank in parts) + tail).encode()
+    block = scan(data)
+    words = [
+        block.data[start : start + size].tobytes()
+        for start, size in zip(block.starts, block.sizes, strict=True)
+    ]
+    starts = [0, *block.line_ends][: len(block.line_ends)]
+    got = [
+        [words[token] for token in block.tokens[start:end]]
+        for start, end in zip(starts, block.line_ends, strict=True)
+    ]
+    assert got == reference.split_lines(data)
+    assert len(set(words)) == len(words)
+    assert [int(n) for n in block.counts] == np.bincount(
+        block.tokens, minlength=len(words)
+    ).tolist()
+
+
+def test_a_table_of_types_grows():
+    words = [f"w{index}" for index in range(30_000)]
+    block = scan(" ".join(words + words).encode())
+    assert len(block.starts) == len(words) + 1  # and the line's end
+    assert block.counts[1:].tolist() == [2] * len(words)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(["un", "café", "三国", "zzz", "q"]), max_size=6), min_size=1),
+    st.sampled_from([(1, 0, 0), (3, 0, 0), (1, 2, 4), (4, 1, 2)]),
+    st.sampled_from([1, 7, 2_000_000]),
+)
+def test_rows_are_those_of_the_reference(lines, sizes, bucket):
+    word_ngrams, minn, maxn = sizes
+    config = FastTextClassifierConfig(
+        word_ngrams=word_ngrams, minn=minn, maxn=maxn, bucket=bucket, min_count=2, workers=1
+    )
+    text = "".join(f"__label__a {' '.join(line)}\n" for line in lines).encode()
+    run = ClassifierRun(config, encode([text], config))
+    found = run.lines
+    for number, line in enumerate(reference.split_lines(text)):
+        expected = reference.line_rows(line, found.words, config)
+        got = [
+            row
+            if row < len(found.words)
+            else len(found.words) + found.buckets[row - len(found.words)]
+            for row in reference.rows_in(run, number)
+        ]
+        assert got == expected
