@@ -4,8 +4,8 @@ python benchmarks/counts.py pairs TEXT GLOVE    GLOVE: the folder of vocab_count
 python benchmarks/counts.py vectors TEXT WORDS  WORDS: a folder of word sets to score
 
 TEXT is segmented already: words separated by spaces, a sentence or paragraph a line. `pairs` counts
-the same pairs with both (window 15, 4 GB, two threads of ours, cooccur has one) and writes
-them to a file; ours starts from the text too, and compilation comes before. `vectors` prints time,
+the same pairs with both (window 15, 4 GB; two threads of ours, cooccur has one) and writes
+them to a file, each in its own layout; compilation comes before. `vectors` prints time,
 peak memory (Linux) and scores, each model in a process of its own.
 """
 
@@ -19,12 +19,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 RECORD = np.dtype([("row", "<i4"), ("column", "<i4"), ("value", "<f8")])
 WINDOW, MIN_COUNT, MEMORY = 15, 5, 4
-MODELS: dict[str, dict[str, object]] = {
+MODELS: dict[str, dict[str, Any]] = {
     "counts, SVD of log": {"transform": "log"},
     "PPMI, SVD": {},
     "PPMI, SVD, 300 dimensions": {"dim": 300},
@@ -42,7 +43,7 @@ def children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def child(*arguments: str) -> dict[str, object]:
+def child(*arguments: str) -> dict[str, Any]:
     """Run this program in a process of its own."""
     return json.loads(subprocess.check_output([sys.executable, __file__, *arguments]))
 
@@ -60,21 +61,20 @@ def ours(text: str, folder: Path, workers: int) -> None:
     begun = time.perf_counter()
     store = open_or_build(text, plain, min_count=MIN_COUNT, workers=workers, path=folder / "store")
     read_s, begun_cpu = time.perf_counter() - begun, time.process_time()
-    num_cells = 0
+    num_cells, total = 0, 0.0
     with (folder / "ours.bin").open("wb") as file:
         for cells in count_pairs(
             store, len(store.vocabulary), settings, memory=MEMORY << 30, workers=workers,
             scratch=folder,
         ):  # fmt: skip
-            records = np.empty(len(cells.rows), RECORD)
-            records["row"], records["column"] = cells.rows + 1, cells.columns + 1
-            records["value"] = cells.values
-            file.write(records.data)
-            num_cells += len(records)
+            for array in cells:
+                file.write(array.data)
+            num_cells += len(cells.rows)
+            total += float(cells.values.sum(dtype=np.float64))
     total_s = time.perf_counter() - begun
     cpu_s = time.process_time() - begun_cpu
     figures = {"read_s": read_s, "count_s": total_s - read_s, "cpu_s": cpu_s, "cells": num_cells}
-    print(json.dumps({**figures, "peak": peak_mb()}))
+    print(json.dumps({**figures, "sum": total, "peak": peak_mb()}))
 
 
 def stanford(text: str, glove: Path, folder: Path) -> dict[str, float]:
@@ -91,28 +91,23 @@ def stanford(text: str, glove: Path, folder: Path) -> dict[str, float]:
     with Path(text).open("rb") as source, (folder / "theirs.bin").open("wb") as target:
         subprocess.run(command, stdin=source, stdout=target, check=True, stderr=subprocess.DEVNULL)
     count_s = time.perf_counter() - begun - read_s
-    num_cells = (folder / "theirs.bin").stat().st_size // RECORD.itemsize
-    cpu_s = children_s() - begun_cpu
-    return {"read_s": read_s, "count_s": count_s, "cpu_s": cpu_s, "cells": num_cells}
+    figures = {"read_s": read_s, "count_s": count_s, "cpu_s": children_s() - begun_cpu}
+    records = np.memmap(folder / "theirs.bin", RECORD, "r")
+    return {**figures, "cells": len(records), "sum": float(records["value"].sum())}
 
 
 def pairs(text: str, glove: Path, workers: int) -> None:
     """Print both programs' times for the same pairs, and compare the sums of what they wrote."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        rows = {
-            "cooccur": stanford(text, glove, folder),
-            "sememe": child("ours", text, name, "--workers", str(workers)),
-        }
-        sums = {
-            who: float(np.memmap(folder / file, RECORD, "r")["value"].sum())
-            for who, file in (("cooccur", "theirs.bin"), ("sememe", "ours.bin"))
-        }
-    for who, row in rows.items():
-        print(f"{who:8}  vocabulary {row['read_s']:6.1f} s, pairs {row['count_s']:6.1f} s "
-              f"(processor {row['cpu_s']:.1f} s), {row['cells']:,} cells, sum {sums[who]:,.1f}")  # fmt: skip
-    ratio = float(rows["cooccur"]["count_s"]) / float(rows["sememe"]["count_s"])  # type: ignore[arg-type]
-    peak = rows["sememe"]["peak"]
+        theirs = stanford(text, glove, Path(name))
+        mine = child("ours", text, name, "--workers", str(workers))
+    for who, row in (("cooccur", theirs), ("sememe", mine)):
+        print(
+            f"{who:8} vocabulary {row['read_s']:5.1f} s, pairs {row['count_s']:5.1f} s, "
+            f"{row['cpu_s']:.1f} of them on processors; {row['cells']:,} cells, "
+            f"sum {row['sum']:,.1f}"
+        )
+    ratio, peak = theirs["count_s"] / mine["count_s"], mine["peak"]
     print(f"pairs: {ratio:.1f} × as fast as cooccur; peak memory {peak:,.0f} MB")
 
 
@@ -139,7 +134,7 @@ def vectors(text: str, words: str, workers: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         for model in MODELS:
             row = child("one", text, name, words, model, "--workers", str(workers))
-            scores = ", ".join(f"{name} {100 * value:.1f}" for name, value in row["scores"].items())  # type: ignore[attr-defined]
+            scores = ", ".join(f"{name} {100 * value:.1f}" for name, value in row["scores"].items())
             print(f"{model}: {row['words']:,} words, {row['cells']:,} cells, "
                   f"{row['seconds']:.0f} s, peak {row['peak']:,.0f} MB; {scores}")  # fmt: skip
 
