@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = [
     ("demo",),
     ("train", "word2vec"),
+    ("train", "counts"),
+    ("train", "onehot"),
     ("train", "fasttext"),
     ("neighbors",),
     ("analogy",),
