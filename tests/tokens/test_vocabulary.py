@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sememe.errors import ArtifactError, UnknownWordError
+from sememe.errors import ArtifactError, OptionError, UnknownWordError
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens import sorting
 from sememe.tokens.sorting import sort_words
@@ -91,3 +91,20 @@ def test_words_are_sorted_as_python_sorts_them(words: list[bytes], few: int) -> 
         patch.setattr(sorting, "_FEW", few)
         order = sort_words(word_bytes, ends)
     assert order.tolist() == sorted(range(len(words)), key=lambda index: words[index])
+
+
+def test_a_large_vocabulary_is_searched_without_a_dict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sememe.tokens.vocabulary._MANY_WORDS", 3)
+    vocabulary = Vocabulary.from_words(["the", "苹果", "a", "the", "né"])
+    assert [vocabulary.find(word) for word in ("the", "苹果", "né", "no", "")] == [0, 1, 4, -1, -1]
+    assert vocabulary._dict is None
+
+
+def test_words_are_given_once() -> None:
+    assert list(Vocabulary.of(["a", "国"], [2, 1])) == ["a", "国"]
+    known = Vocabulary.from_words(["a"])
+    assert Vocabulary.of(known) is known
+    with pytest.raises(OptionError, match="“国” is given more than once"):
+        Vocabulary.of(["a", "国", "国"])
+    with pytest.raises(OptionError, match="not one string"):
+        Vocabulary.of("words")

@@ -7,11 +7,12 @@ permutation of mapped bytes finds one word in microseconds and loads nothing.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from sememe.errors import ArtifactError, UnknownWordError
+from sememe.errors import ArtifactError, OptionError, UnknownWordError
 from sememe.tokens.sorting import sort_words
 
 # From this many look-ups on, a dict of all words has paid for itself.
@@ -43,6 +44,21 @@ class Vocabulary(Sequence[str]):
         word_bytes = np.frombuffer(b"".join(encoded), np.uint8)
         numbers = np.zeros(len(encoded), np.int64) if counts is None else list(counts)
         return cls(word_bytes, ends, np.asarray(numbers, np.int64))
+
+    @classmethod
+    def of(
+        cls, words: Sequence[str] | Vocabulary, counts: Iterable[int] | None = None
+    ) -> Vocabulary:
+        """Take a vocabulary as it is, or build one of words of which none is given twice."""
+        if isinstance(words, Vocabulary):
+            return words if counts is None else cls.from_words(words, counts)
+        if isinstance(words, str):
+            raise OptionError("words must be a sequence of words, not one string.")
+        vocabulary = cls.from_words(words, counts)
+        if len(set(words)) < len(vocabulary):
+            twice = next(word for word, count in Counter(words).items() if count > 1)
+            raise OptionError(f"The word “{twice}” is given more than once.")
+        return vocabulary
 
     def _word_bytes(self, word_id: int) -> bytes:
         start = int(self._ends[word_id - 1]) if word_id else 0

@@ -47,7 +47,7 @@ class SubwordVectors(WordVectors):
         `pruned` and `spellings` are those of a FastTextFile. Without `bucket` the rows after the
         words are counted.
         """
-        vocabulary = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
+        vocabulary = Vocabulary.of(words)
         num_rows = len(table) - len(vocabulary)
         bucket = num_rows if bucket is None else bucket
         expected = bucket if pruned is None else len(pruned)
@@ -77,7 +77,7 @@ class SubwordVectors(WordVectors):
 
         `words` are those that searches look at; the table itself knows none.
         """
-        vocabulary = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
+        vocabulary = Vocabulary.of(words)
         if table.ndim != 2 or 0 in table.shape:
             raise OptionError(f"A table of rows was expected, not one of shape {table.shape}.")
         scheme = HashedWords(vocabulary, minn, maxn, len(table), hash_count, seed, marks)
@@ -90,9 +90,7 @@ class SubwordVectors(WordVectors):
         """The same compact table, searched among other words."""
         if not isinstance(self.subwords, HashedWords):
             raise OptionError("Words with rows of their own cannot be exchanged for others.")
-        if isinstance(words, str):
-            raise OptionError("with_words expects a list of words, not one string.")
-        vocabulary = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
+        vocabulary = Vocabulary.of(words)
         vectors = type(self).__new__(type(self))
         vectors._take(vocabulary, self.table, replace(self.subwords, words=vocabulary), None)
         return vectors

@@ -29,21 +29,6 @@ def _check_num(num: int, name: str = "num") -> None:
         raise OptionError(f"{name} must be a whole number of at least 1, not {num!r}.")
 
 
-def _vocabulary(words: Sequence[str] | Vocabulary, counts: Iterable[int] | None) -> Vocabulary:
-    if isinstance(words, Vocabulary):
-        if counts is None:
-            return words
-        return Vocabulary.from_words(words, counts)
-    if isinstance(words, str):
-        raise OptionError("words must be a sequence of words, not one string.")
-    vocabulary = Vocabulary.from_words(words, counts)
-    if len(set(words)) < len(vocabulary):
-        seen: set[str] = set()
-        twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
-        raise OptionError(f"The word “{twice}” is given more than once.")
-    return vocabulary
-
-
 class WordVectors:
     """Words with one vector each; a memory map stays a memory map."""
 
@@ -58,7 +43,7 @@ class WordVectors:
             raise OptionError(
                 f"Vectors must be a table of at least one row and column, not {vectors.shape}."
             )
-        self.vocabulary = _vocabulary(words, counts)
+        self.vocabulary = Vocabulary.of(words, counts)
         if not len(self.vocabulary) == len(vectors) == len(self.vocabulary.counts):
             raise OptionError(
                 f"Each word needs one vector and one count: {len(self.vocabulary):,} words, "

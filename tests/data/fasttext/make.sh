@@ -15,12 +15,13 @@ $fasttext supervised -input labelled.txt -output hs -dim 4 -epoch 400 -lr 0.5 -l
 $fasttext supervised -input labelled.txt -output ova -dim 6 -bucket 60 -wordNgrams 3 -epoch 400 -lr 0.5 -loss ova $once
 $fasttext supervised -input labelled.txt -output ns -dim 4 -bucket 50 -minn 2 -maxn 2 -epoch 400 -lr 0.5 -loss ns $once
 # Some output rows make it worth quantising them: 260 labels.
+numbers=$(mktemp)
 names=(zero one two three four five six seven eight nine)
 for number in $(seq 0 259); do
   echo "__label__$number ${names[number / 100]} ${names[number / 10 % 10]} ${names[number % 10]} 第 $number"
-done > /tmp/numbers.$$
-$fasttext supervised -input /tmp/numbers.$$ -output numbers -dim 5 -bucket 40 -minn 1 -maxn 2 -minCount 1 -epoch 50 $once
-rm /tmp/numbers.$$
+done > "$numbers"
+$fasttext supervised -input "$numbers" -output numbers -dim 5 -bucket 40 -minn 1 -maxn 2 -minCount 1 -epoch 50 $once
+rm "$numbers"
 
 quantize() { # name of the .ftz, model, options
   cp "$2.bin" "$1.bin"
