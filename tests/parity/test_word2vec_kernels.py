@@ -67,7 +67,7 @@ def run_kernel(
     rate, weight, is_mean = np.float32(RATE), np.float32(5 / POOL), combine == "mean"
     if loss == "softmax":
         is_skipgram = architecture == "skipgram"
-        kernels.full_softmax(*head, *flat, WIDTH, rate, is_skipgram, is_mean, 1, stats)
+        kernels.full_softmax(*head, *flat, WIDTH, WINDOW, rate, is_skipgram, is_mean, 1, stats)
     elif (architecture, loss) == ("skipgram", "negative"):
         kernels.skipgram_negative(
             *head, chunk.noise, *flat, WIDTH, WINDOW, POOL, 4 * block, weight, rate, 1, stats
@@ -81,7 +81,7 @@ def run_kernel(
             *head, *path, chunk.tree.max_length, *flat, WIDTH, WINDOW, rate, 1, stats
         )
     else:
-        kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, rate, is_mean, 1, stats)
+        kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, WINDOW, rate, is_mean, 1, stats)
     return *matrices, stats
 
 

@@ -17,19 +17,20 @@ from __future__ import annotations
 import numpy as np
 
 from sememe.compiled import kernel
-from sememe.static import simd
 from sememe.static.rows import (
-    LANES,
     add_row,
     add_scaled,
     combine_into,
     copy_row,
     dot,
-    dot_four,
+    dot_eight,
+    exchange,
+    exchange_four,
     prefetch_row,
     score_tile,
     sigmoid,
     softplus,
+    sum_rows,
     sum_scaled,
 )
 
@@ -160,17 +161,24 @@ def _skipgram_loss(scores, is_pair, num_rows, stride, weight, stats):
 
 
 @kernel
-def _context_sum(inputs, c, low, high, input, hidden, to, scale, width):
-    """hidden row at `to` = scale · sum of the input rows of the window of centre c."""
-    factor = simd.spread(scale)
-    nothing = simd.spread(_ZERO)
-    for d in range(0, width, LANES):
-        row = nothing
-        for q in range(low, c):
-            row = simd.add(row, simd.load(input, np.int64(inputs[q]) * width + d))
-        for q in range(c + 1, high):
-            row = simd.add(row, simd.load(input, np.int64(inputs[q]) * width + d))
-        simd.store(hidden, to + d, simd.multiply_add(nothing, row, factor))
+def _window_rows(inputs, c, low, high, width, rows):
+    """Fill rows with the offsets of the words of a window, centre c left out; return how many."""
+    num = 0
+    for q in range(low, high):
+        if q != c:
+            rows[num] = np.int64(inputs[q]) * width
+            num += 1
+    return num
+
+
+@kernel
+def _has_twins(rows, num):
+    """Whether two of the first `num` rows are the same one."""
+    for k in range(1, num):
+        for other in range(k):
+            if rows[k] == rows[other]:
+                return True
+    return False
 
 
 @kernel
@@ -182,13 +190,13 @@ def cbow_negative(
 
     Windows of neighboring centres share most of their words, so a step for several at once
     overshoots (it cost a point and a half of analogies): each centre is a step of its own here,
-    and only the pool of noise words is shared by `block` of them.
+    and only the pool of noise words, a multiple of 8, is shared by `block` of them.
     """
-    stride = pool + 4  # the pool, then the centre, then nothing
     hidden = np.zeros(width, np.float32)
     change = np.zeros(width, np.float32)
-    rows = np.zeros(stride, np.int64)
-    g = np.zeros(stride, np.float32)
+    context = np.zeros(2 * window, np.int64)
+    rows = np.zeros(pool + 1, np.int64)  # the pool, then the centre
+    g = np.zeros(pool + 9, np.float32)
     for c in range(num_tokens):
         if c % block == 0:
             draw = c // block * pool
@@ -196,17 +204,21 @@ def cbow_negative(
                 rows[k] = np.int64(noise[draw + k]) * width
                 if draw + pool + k < noise.shape[0]:
                     prefetch_row(output, np.int64(noise[draw + pool + k]) * width, width)
+            has_twins = _has_twins(rows, pool)
         if c + window + 4 < num_tokens:
             prefetch_row(input, np.int64(inputs[c + window + 4]) * width, width)
             prefetch_row(output, np.int64(tokens[c + 4]) * width, width)
         num = right[c] - left[c] - 1
         if num == 0:
             continue
-        scale = _ONE / np.float32(num) if is_mean else _ONE
-        _context_sum(inputs, c, left[c], right[c], input, hidden, 0, scale, width)
+        _window_rows(inputs, c, left[c], right[c], width, context)
+        sum_rows(_ONE / np.float32(num) if is_mean else _ONE, input, context, num, hidden, width)
         rows[pool] = np.int64(tokens[c]) * width
-        for k in range(0, pool, 4):
-            dot_four(hidden, 0, output, rows, k, width, g)
+        is_noise = has_twins
+        for k in range(0, pool, 8):
+            dot_eight(hidden, 0, output, rows, k, width, g)
+            for n in range(k, k + 8):
+                is_noise |= rows[n] == rows[pool]
         g[pool] = dot(hidden, 0, output, rows[pool], width)
         stats[2] += 1
         if c % loss_every == 0:
@@ -217,12 +229,16 @@ def cbow_negative(
         for k in range(pool):
             g[k] = -rate * weight * sigmoid(g[k])
         g[pool] = rate - rate * sigmoid(g[pool])
-        sum_scaled(g, output, rows, pool + 1, change, width)
-        for k in range(pool + 1):
-            add_scaled(g[k], hidden, 0, output, rows[k], width)
-        for q in range(left[c], right[c]):
-            if q != c:
-                add_row(change, 0, input, np.int64(inputs[q]) * width, width)
+        if is_noise:  # a row that occurs twice must be read before it is changed
+            sum_scaled(g, output, rows, pool + 1, change, width)
+            for k in range(pool + 1):
+                add_scaled(g[k], hidden, 0, output, rows[k], width)
+        else:
+            exchange(g[pool], hidden, output, rows[pool], change, width)
+            for k in range(0, pool, 4):
+                exchange_four(g, k, hidden, output, rows, change, width)
+        for n in range(num):
+            add_row(change, 0, input, context[n], width)
 
 
 @kernel
@@ -279,17 +295,18 @@ def skipgram_hierarchical(
 @kernel
 def cbow_hierarchical(
     tokens, inputs, left, right, num_tokens, starts, nodes, codes,
-    input, output, width, rate, is_mean, loss_every, stats,
+    input, output, width, window, rate, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The joined window walks the tree to its centre."""
     hidden = np.zeros(width, np.float32)
+    context = np.zeros(2 * window, np.int64)
     change = np.zeros(width, np.float32)
     for c in range(num_tokens):
         num = right[c] - left[c] - 1
         if num == 0:
             continue
-        scale = _ONE / np.float32(num) if is_mean else _ONE
-        _context_sum(inputs, c, left[c], right[c], input, hidden, 0, scale, width)
+        _window_rows(inputs, c, left[c], right[c], width, context)
+        sum_rows(_ONE / np.float32(num) if is_mean else _ONE, input, context, num, hidden, width)
         change[:] = _ZERO
         has_loss = c % loss_every == 0
         for k in range(starts[tokens[c]], starts[tokens[c] + 1]):
@@ -304,19 +321,19 @@ def cbow_hierarchical(
         stats[2] += 1
         if has_loss:
             stats[1] += 1
-        for q in range(left[c], right[c]):
-            if q != c:
-                add_row(change, 0, input, np.int64(inputs[q]) * width, width)
+        for n in range(num):
+            add_row(change, 0, input, context[n], width)
 
 
 @kernel
 def full_softmax(
-    tokens, inputs, left, right, num_tokens, input, output, width,
+    tokens, inputs, left, right, num_tokens, input, output, width, window,
     rate, is_skipgram, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The definition itself: a probability for every word of the vocabulary, for each centre."""
     num_words = output.shape[0] // width
     hidden = np.zeros(width, np.float32)
+    context = np.zeros(2 * window, np.int64)
     change = np.zeros(width, np.float32)
     p = np.empty(num_words, np.float32)
     for c in range(num_tokens):
@@ -326,8 +343,9 @@ def full_softmax(
         if is_skipgram:
             copy_row(input, np.int64(inputs[c]) * width, hidden, 0, width)
         else:
+            _window_rows(inputs, c, left[c], right[c], width, context)
             scale = _ONE / np.float32(num) if is_mean else _ONE
-            _context_sum(inputs, c, left[c], right[c], input, hidden, 0, scale, width)
+            sum_rows(scale, input, context, num, hidden, width)
         highest = np.float32(-np.inf)
         for w in range(num_words):
             p[w] = dot(hidden, 0, output, w * width, width)
@@ -355,6 +373,5 @@ def full_softmax(
         if is_skipgram:
             add_row(change, 0, input, np.int64(inputs[c]) * width, width)
         else:
-            for q in range(left[c], right[c]):
-                if q != c:
-                    add_row(change, 0, input, np.int64(inputs[q]) * width, width)
+            for n in range(num):
+                add_row(change, 0, input, context[n], width)

@@ -33,8 +33,9 @@ def pool_size(config: WindowConfig) -> int:
     """
     from sememe.static.rows import padded
 
-    is_skipgram = config.architecture == "skipgram"
-    return padded(config.negatives * (config.window if is_skipgram else 1), 4)
+    if config.architecture == "skipgram":
+        return padded(config.negatives * config.window, 4)
+    return padded(config.negatives, 8)
 
 
 def block_size(config: WindowConfig, counts: np.ndarray, limits: np.ndarray) -> int:
@@ -186,12 +187,12 @@ class WindowRun(Run):
         config, rate = self.config, np.float32(self.rate_at(step))
         chunk = (tokens, *windows)
         is_mean, is_skipgram = config.combine == "mean", config.architecture == "skipgram"
-        matrices = (input, self.output, self.width)
+        matrices = (input, self.output, self.width, config.window)
         if config.loss == "softmax":
             kernels.full_softmax(*chunk, *matrices, rate, is_skipgram, is_mean, LOSS_EVERY, stats)
         elif config.loss == "hierarchical" and is_skipgram:
             kernels.skipgram_hierarchical(
-                *chunk, *self._paths(), self.tree.max_length, *matrices, config.window, rate,
+                *chunk, *self._paths(), self.tree.max_length, *matrices, rate,
                 LOSS_EVERY, stats,
             )  # fmt: skip
         elif config.loss == "hierarchical":
@@ -199,7 +200,7 @@ class WindowRun(Run):
                 *chunk, *self._paths(), *matrices, rate, is_mean, LOSS_EVERY, stats
             )
         else:
-            shared = (config.window, self.pool, self.block, self._weight, rate)
+            shared = (self.pool, self.block, self._weight, rate)
             noise = self._draw_noise(step, windows[-1])
             if is_skipgram:
                 kernels.skipgram_negative(*chunk, noise, *matrices, *shared, LOSS_EVERY, stats)
