@@ -59,8 +59,7 @@ class GloVe(StaticModel):
             fit(self, request, content_of(tokens, size), prepare, begin)
         except BaseException:
             # A run that can be resumed will want the same cells.
-            keeper = request.keeper
-            is_kept = keeper is not None and keeper.latest() is not None
+            is_kept = request.keeper is not None and request.keeper.folder.exists()
             raise
         finally:
             if not is_kept:
