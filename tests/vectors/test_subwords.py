@@ -242,3 +242,15 @@ def test_pairs_of_unknown_words_are_composed(skipgram: SubwordVectors, tmp_path:
     assert "(2 composed)" in str(sememe.evaluate_words(skipgram, path))
     plain = evaluate_pairs(sememe.load(DATA / "words-only.bin"), path)
     assert plain.num_asked == 2
+
+
+def test_the_index_finds_neighbors_of_unknown_words(
+    skipgram: SubwordVectors, tmp_path: Path
+) -> None:
+    pytest.importorskip("usearch")
+    skipgram.save(tmp_path / "v")
+    opened = sememe.load(tmp_path / "v")
+    exact = {word for word, _ in opened.neighbors("snowstorm", num=10)}
+    found = {word for word, _ in opened.neighbors("snowstorm", num=10, approximate=True)}
+    assert len(exact & found) >= 8
+    assert list((tmp_path / "v").glob("index-*"))
