@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sememe.errors import OptionError, WriteError
-from sememe.examples import cooccurrence
+from sememe.examples import cooccurrence_rows
 from sememe.examples.cooccurrence import Cells, PairSettings, count_pairs
 from sememe.examples.cooccurrence_reference import count_pairs_plainly
 from sememe.text.settings import TextSettings
@@ -103,6 +103,25 @@ def test_a_small_memory_makes_many_parts(monkeypatch, tmp_path):
     few = count(store, what, 400, memory=150_000, workers=2)
     assert len(parts) > 5 and long_rows
     assert all(map(np.array_equal, few, whole))
+
+
+@pytest.mark.parametrize("memory", [PLENTY, 400_000])
+def test_rows_of_frequent_words_are_shared_among_threads(monkeypatch, memory):
+    store, what = big_store(), PairSettings(window=4)
+    whole = count(store, what, 400)
+    monkeypatch.setattr(cooccurrence_rows, "_LEAST_WORK", 100)
+    parts = []
+    count_rows = cooccurrence_rows.RowCounter.run
+
+    def run(self, work, tasks):
+        for rows in count_rows(self, work, tasks):
+            parts.append(rows.goes_on)
+            yield rows
+
+    monkeypatch.setattr(cooccurrence_rows.RowCounter, "run", run)
+    shared = count(store, what, 400, workers=3, memory=memory)
+    assert any(parts) and not all(parts)
+    assert all(map(np.array_equal, shared, whole))
 
 
 def test_blocks_hold_whole_rows(tmp_path):
@@ -199,9 +218,9 @@ def test_a_full_disk_is_one_clear_sentence(tmp_path, monkeypatch):
         def data(self):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    count_chunk = cooccurrence.Counter.count
+    count_chunk = cooccurrence_rows.RowCounter.count
     monkeypatch.setattr(
-        cooccurrence.Counter,
+        cooccurrence_rows.RowCounter,
         "count",
         lambda *given: (
             rows._replace(columns=rows.columns.view(Full)) for rows in count_chunk(*given)

@@ -15,7 +15,7 @@ from sememe.text.settings import TextSettings
 
 EXAMPLES = examples(
     "sememe train counts my-texts/ --out runs/counts",
-    "sememe train counts my-texts/ --dim 300 --window 10 --memory 2G --out runs/counts",
+    "sememe train counts my-texts/ --dim 300 --window 5 --memory 2G --out runs/counts",
     "sememe train counts news.jsonl.gz --field body --language zh --out runs/news",
     "sememe train counts three-sentences.txt --language none --keep-case --min-count 1 "
     "--window 1 --weighting flat --transform counts --dim 0 --table",
@@ -46,7 +46,7 @@ def counts(
     """Count which words stand near each other; make vectors by mutual information and SVD.
 
     The options carry the names of the Python call:
-    sememe.Counts(window=5, dim=100).fit("text.txt").
+    sememe.Counts(window=10, dim=100).fit("text.txt").
     """
     from sememe.progress import Reporter
     from sememe.static.counts import Counts

@@ -8,19 +8,21 @@ all of them are added up. V words.
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sememe.cores import available_cores, in_order
+from sememe.cores import available_cores
 from sememe.errors import OptionError
 from sememe.progress import SILENT, Reporter
 from sememe.tokens.store import TokenStore
+
+if TYPE_CHECKING:
+    from sememe.examples.cooccurrence_rows import Chunk, RowCounter, RowSums
 
 Weighting = Literal["flat", "harmonic"]
 Direction = Literal["both", "left", "right"]
@@ -77,16 +79,6 @@ class Cells(NamedTuple):
     values: np.ndarray  # float32
 
 
-class RowSums(NamedTuple):
-    """The cells of some rows as exact sums; `ends` has where each row ends among them."""
-
-    first: int
-    ends: np.ndarray  # int64
-    columns: np.ndarray  # int32
-    sums: np.ndarray  # int64
-    num_words: int  # how many places of the text they stand for
-
-
 def count_pairs(
     store: TokenStore,
     num_words: int,
@@ -104,12 +96,13 @@ def count_pairs(
     stays within `memory` bytes; what passes it goes to files in the folder `scratch`. The result
     depends neither on that nor on `workers`.
     """
+    from sememe.examples.cooccurrence_rows import RowCounter, read_chunks
     from sememe.examples.cooccurrence_spills import count_in_parts
 
     num_words = min(num_words, len(store.vocabulary))
     plan = make_plan(store, num_words, settings, memory, workers)
     with ThreadPoolExecutor(plan.workers) as pool:
-        counter = Counter(num_words, settings, plan, pool)
+        counter = RowCounter(num_words, settings, plan, pool)
         chunks = read_chunks(store, num_words, settings.window, plan)
         total = int(store.vocabulary.counts[:num_words].sum())
         if not plan.is_whole:
@@ -121,7 +114,7 @@ def count_pairs(
 
 
 def _count_at_once(
-    counter: Counter, chunks: Iterator[Chunk], total: int, progress: Reporter
+    counter: RowCounter, chunks: Iterator[Chunk], total: int, progress: Reporter
 ) -> Iterator[RowSums]:
     with progress.task("counting pairs", total, "words") as task:
         for chunk in chunks:
@@ -177,125 +170,3 @@ def make_plan(
     return Plan(
         workers, needed if is_whole else min(num_entries, 2**32 - 1), num_read, num_cells, is_whole
     )
-
-
-class Chunk(NamedTuple):
-    """A stretch of text; the words of entries[first:last] have rows, the others are context."""
-
-    entries: np.ndarray  # uint32, see cooccurrence_kernels
-    first: int
-    last: int
-
-
-def read_chunks(store: TokenStore, num_words: int, window: int, plan: Plan) -> Iterator[Chunk]:
-    """Pack the text into chunks; two of them share the words that both need as context."""
-    from sememe.examples.cooccurrence_kernels import END, pack
-
-    entries = np.empty(plan.num_entries, np.uint32)
-    entries[0], first, num = END, 1, 1
-    for ids, ends in store.blocks(plan.num_read):
-        if num + len(ids) + len(ends) + 2 > len(entries):
-            last = num - window
-            yield Chunk(entries, first, last)
-            start = max(1, last - window)
-            kept = entries[start:num].copy()
-            first, num = 1 + last - start, 1 + len(kept)
-            entries[1:num] = kept
-        num = pack(ids, ends, num_words, entries, num)
-    entries[num] = END
-    yield Chunk(entries, first, num)
-
-
-class Workspace:
-    """One thread's row under way."""
-
-    def __init__(self, num_words: int) -> None:
-        num_marks = num_words // 64 + 1
-        self.tally = np.zeros(num_words, np.int64)
-        self.marks = np.zeros(num_marks, np.uint64)
-        self.top = np.zeros(num_marks // 64 + 1, np.uint64)
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The row's sums, and the two levels of bits that say where it has any."""
-        return self.tally, self.marks, self.top
-
-
-class Counter:
-    """Counts chunks row by row on a pool of threads."""
-
-    def __init__(
-        self, num_words: int, settings: PairSettings, plan: Plan, pool: ThreadPoolExecutor
-    ) -> None:
-        self.num_words, self.plan, self._pool = num_words, plan, pool
-        self._left, self._right = settings.weights()
-        self._spaces: queue.SimpleQueue[Workspace] = queue.SimpleQueue()
-        for _ in range(plan.workers):
-            self._spaces.put(Workspace(num_words))
-        self._positions = np.empty(plan.num_entries, np.uint32)
-
-    def run(self, work: Callable[..., RowSums], tasks: Iterable[Any]) -> Iterator[RowSums]:
-        """Give work(workspace, *task) of every task in order, some of them made ahead."""
-
-        def with_space(task: Any) -> RowSums:
-            space = self._spaces.get()
-            try:
-                return work(space, *task)
-            finally:
-                self._spaces.put(space)
-
-        return in_order(self._pool, with_space, tasks, self.plan.workers)
-
-    def _index(self, chunk: Chunk) -> np.ndarray:
-        """Sort the chunk's positions by word; where the positions of each word start."""
-        from sememe.examples.cooccurrence_kernels import place_words, tally_words
-
-        entries, workers = chunk.entries, self.plan.workers
-        bounds = np.linspace(chunk.first, chunk.last, workers + 1).astype(np.int64).tolist()
-        places_WV = np.zeros((workers, self.num_words), np.int64)
-        slices = list(zip(bounds[:-1], bounds[1:], places_WV, strict=True))
-        list(self._pool.map(lambda cut: tally_words(entries, *cut), slices))
-        starts = np.zeros(self.num_words + 1, np.int64)
-        for places in places_WV:
-            starts[1:] += places
-        np.cumsum(starts, out=starts)
-        next_places = starts[:-1].copy()
-        for places in places_WV:
-            num_here = places.copy()
-            places[:] = next_places
-            next_places += num_here
-        list(self._pool.map(lambda cut: place_words(entries, *cut, self._positions), slices))
-        return starts
-
-    def count(self, chunk: Chunk) -> Iterator[RowSums]:
-        """Count the rows of a chunk, in order."""
-        from sememe.examples.cooccurrence_kernels import count_rows
-
-        starts = self._index(chunk)
-        reach = len(self._left) + len(self._right)
-        limits = np.minimum(np.diff(starts) * reach, self.num_words)
-
-        def count_block(space: Workspace, first: int, last: int) -> RowSums:
-            size = int(limits[first:last].sum())
-            columns, sums = np.empty(size, np.int32), np.empty(size, np.int64)
-            ends = np.empty(last - first, np.int64)
-            num = count_rows(
-                chunk.entries, self._positions, starts, first, last, self._left, self._right,
-                self.num_words // 4, *space.arrays, columns, sums, ends,
-            )  # fmt: skip
-            # Copies, because the limit may be far above what was found.
-            found = columns[:num].copy(), sums[:num].copy()
-            return RowSums(first, ends, *found, int(starts[last] - starts[first]))
-
-        yield from self.run(count_block, row_blocks(limits, self.plan.num_cells))
-
-
-def row_blocks(sizes: np.ndarray, num_cells: int) -> Iterator[tuple[int, int]]:
-    """Cut rows of at most `sizes` cells into blocks of at most `num_cells`, or of one row."""
-    ends = np.cumsum(sizes)
-    first = before = 0
-    while first < len(sizes):
-        last = max(first + 1, int(np.searchsorted(ends, before + num_cells, "right")))
-        before = int(ends[last - 1])
-        yield first, last
-        first = last

@@ -165,16 +165,16 @@ def _emit_marked(tally, marks, top, columns, sums, num):
 
 
 @kernel
-def count_rows(entries, positions, starts, first, last, left, right, limit,
+def count_rows(entries, positions, starts, left, right, limit,
                tally, marks, top, columns, sums, ends):  # fmt: skip
-    """Write the cells of the rows first to last - 1, row by row, and where each row ends.
+    """Write the cells of some rows, one after the other, and where each row ends.
 
-    positions[starts[w]:starts[w + 1]] is where word w stands; left[d - 1] and right[d - 1] weigh a
-    word d places before and behind it. Rows of more than `limit` words are scanned.
+    positions[starts[r]:starts[r + 1]] is where row r's word stands; left[d - 1] and right[d - 1]
+    weigh a word d places before and behind it. Rows of more than `limit` words are scanned.
     """
     num = 0
-    end = starts[last]
-    for row in range(first, last):
+    end = starts[-1]
+    for row in range(ends.shape[0]):
         is_dense = (starts[row + 1] - starts[row]) * (left.shape[0] + right.shape[0]) > limit
         if is_dense:
             for n in range(starts[row], starts[row + 1]):
@@ -190,7 +190,7 @@ def count_rows(entries, positions, starts, first, last, left, right, limit,
                 _walk_marking(entries, position, BACKWARD, left, tally, marks, top)
                 _walk_marking(entries, position, FORWARD, right, tally, marks, top)
             num = _emit_marked(tally, marks, top, columns, sums, num)
-        ends[row - first] = num
+        ends[row] = num
     return num
 
 

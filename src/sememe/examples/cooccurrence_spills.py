@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 import numpy as np
 
 from sememe.errors import ArtifactError
-from sememe.examples.cooccurrence import Chunk, Counter, RowSums, Workspace, row_blocks
+from sememe.examples.cooccurrence_rows import Chunk, RowCounter, RowSums, Workspace, row_blocks
 from sememe.progress import Reporter
 from sememe.storage.folder import write_errors
 from sememe.storage.leftovers import is_left_over, scratch_mark
@@ -57,7 +57,7 @@ class Part:
 
 
 def count_in_parts(
-    counter: Counter, chunks: Iterator[Chunk], scratch: Path, total: int, progress: Reporter
+    counter: RowCounter, chunks: Iterator[Chunk], scratch: Path, total: int, progress: Reporter
 ) -> Iterator[RowSums]:
     """Count each chunk into a part on disk, then give the sums of all parts in row order."""
     with write_errors(scratch):
@@ -78,12 +78,13 @@ def count_in_parts(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _merge(counter: Counter, parts: list[Part], progress: Reporter) -> Iterator[RowSums]:
+def _merge(counter: RowCounter, parts: list[Part], progress: Reporter) -> Iterator[RowSums]:
     sizes = np.zeros(counter.num_words, np.int64)
     for part in parts:
         sizes += np.diff(part.starts(0, counter.num_words))
 
-    def merge(space: Workspace, first: int, last: int) -> RowSums:
+    def merge(space: Workspace, block: tuple[int, int]) -> RowSums:
+        first, last = block
         num_cells = int(sizes[first:last].sum())
         if num_cells > counter.plan.num_cells:
             return _merge_long_row(space, parts, first, counter.plan.num_cells)

@@ -15,7 +15,7 @@ Transform = Literal["counts", "log", "ppmi"]
 class CountsConfig(Config):
     """What is counted and what becomes of it (Levy, Goldberg & Dagan 2015, section 3)."""
 
-    window: int = option(5, "Furthest context word on each side.")
+    window: int = option(10, "Furthest context word on each side.")
     weighting: Literal["flat", "harmonic"] = option(
         "harmonic", "Two words d places apart count 1/d (harmonic) or 1 (flat)."
     )

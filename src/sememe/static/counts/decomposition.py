@@ -23,7 +23,8 @@ from sememe.static.counts.transform import Matrices
 _PURPOSE = 11  # of the random numbers, apart from those of other models
 _ROWS = 8_192
 _OVERSAMPLING = 10
-_POWER_ITERATIONS = 2
+# Analogies on 10 M words: 22.1 with one, 27.1 with two, 27.9 with four, 27.2 with eight.
+_POWER_ITERATIONS = 4
 # Directions whose share of the largest is below this are rounding noise.
 _NOISE = 1e-12
 
@@ -71,9 +72,10 @@ def _scale(
     kept = singular[:num] > 0
     scale = np.zeros(num)
     scale[kept] = singular[:num][kept] ** weight
+    turn = (turn_LL[:, :num] * scale).astype(np.float32)
     vectors = np.zeros((basis_PVW.shape[1], dim), np.float32)
     for rows, block in _row_blocks(basis_PVW):
-        vectors[rows, :num] = block @ (turn_LL[:, :num] * scale)
+        vectors[rows, :num] = block @ turn
     # A singular vector has no sign of its own: let the larger side be the positive one.
     sides = np.where(vectors.sum(axis=0, dtype=np.float64) < 0, -1, 1).astype(np.float32)
     vectors *= sides
@@ -116,19 +118,19 @@ def _multiply(
 
 
 def _row_blocks(panels_PVW: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Some rows at a time as one float64 (rows, L) matrix."""
+    """Some rows at a time as one (rows, L) matrix."""
     num_panels, num_rows, width = panels_PVW.shape
     for start in range(0, num_rows, _ROWS):
         rows = slice(start, min(start + _ROWS, num_rows))
-        block = panels_PVW[:, rows].transpose(1, 0, 2).reshape(-1, num_panels * width)
-        yield rows, block.astype(np.float64)
+        yield rows, panels_PVW[:, rows].transpose(1, 0, 2).reshape(-1, num_panels * width)
 
 
 def _gram(panels_PVW: np.ndarray) -> np.ndarray:
     size = panels_PVW.shape[0] * panels_PVW.shape[2]
     gram_LL = np.zeros((size, size))
     for _, block in _row_blocks(panels_PVW):
-        gram_LL += block.T @ block
+        exact = block.astype(np.float64)
+        gram_LL += exact.T @ exact
     return gram_LL
 
 
@@ -144,7 +146,7 @@ def _orthonormalize(panels_PVW: np.ndarray) -> None:
     scale = np.zeros(len(values))
     is_real = values > _NOISE * values[0]
     scale[is_real] = 1.0 / np.sqrt(values[is_real])
-    turn_LL = turn_LL * scale
+    turn_LL = (turn_LL * scale).astype(np.float32)
     num_panels, _, width = panels_PVW.shape
     for rows, block in _row_blocks(panels_PVW):
         turned = (block @ turn_LL).reshape(-1, num_panels, width)

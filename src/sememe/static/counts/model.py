@@ -32,7 +32,7 @@ _KEPT_CELLS = 1 << 20
 class Counts(StaticModel):
     """Word vectors by counting neighbors (Levy, Goldberg & Dagan 2015).
 
-    model = sememe.Counts(window=5, dim=100).fit("corpus.txt")
+    model = sememe.Counts(window=10, dim=100).fit("corpus.txt")
     model.vectors.neighbors("king")
     """
 
