@@ -198,12 +198,16 @@ class FastTextClassifier:
 
     def _named(self, found: Found) -> Iterator[list[Prediction]]:
         names = self.labels
-        for ids, chances in zip(found.label_ids.tolist(), found.chances.tolist(), strict=True):
-            yield [
-                Prediction(names[label], chance)
-                for label, chance in zip(ids, chances, strict=True)
-                if label >= 0
-            ]
+        all_ids, all_chances = found.label_ids.tolist(), found.chances.tolist()
+        for ids, chances in zip(all_ids, all_chances, strict=True):
+            if ids[-1] >= 0:
+                yield [*map(Prediction, map(names.__getitem__, ids), chances)]
+            else:
+                yield [
+                    Prediction(names[label], chance)
+                    for label, chance in zip(ids, chances, strict=True)
+                    if label >= 0
+                ]
 
     def evaluate(self, data: Any, k: int = 1, threshold: float = 0.0) -> LabelsResult:
         """Score the first `k` predictions on labelled files or rows: precision, recall, F1."""

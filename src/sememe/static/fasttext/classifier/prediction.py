@@ -119,7 +119,8 @@ class Predictor:
             )  # fmt: skip
         else:
             flat, width = _flat(matrix)
-            mean_rows(*span, flat, width, len(matrix), hidden_BD)
+            rows = np.empty(int(np.diff(lines.ends, prepend=0).max(initial=0)), np.int64)
+            mean_rows(*span, flat, width, len(matrix), rows, hidden_BD)
         return hidden_BD
 
     def predict_all(self, texts: Iterable[bytes], k: int, threshold: float) -> Iterator[Found]:

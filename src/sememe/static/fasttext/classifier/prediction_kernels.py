@@ -9,25 +9,33 @@ from __future__ import annotations
 import numpy as np
 
 from sememe.compiled import kernel
-from sememe.static.fasttext.classifier.kernels import HIERARCHICAL, SOFTMAX
+from sememe.static.fasttext.classifier.kernels import HIERARCHICAL, LANES, SOFTMAX, sum_rows
 
 SIGMOID_SIZE, SIGMOID_REACH = 512, 8
 _ONE = np.float32(1)
 
 
 @kernel
-def mean_rows(items, ends, first, last, matrix, width, num_rows, hidden_BD):
-    """Average the rows of each line; a row from `num_rows` on is zero."""
+def mean_rows(items, ends, first, last, matrix, width, num_rows, rows, hidden_BD):
+    """Average the rows of each line; a row from `num_rows` on is zero.
+
+    `rows` has room for the offsets of the longest line's rows.
+    """
     dim = hidden_BD.shape[1]
+    whole = dim // LANES * LANES
     for line in range(first, last):
         hidden = hidden_BD[line - first]
-        hidden[:] = 0
         start = ends[line - 1] if line > 0 else 0
+        num = 0
         for index in range(start, ends[line]):
             if items[index] < num_rows:
-                at = np.int64(items[index]) * width
-                for d in range(dim):
-                    hidden[d] += matrix[at + d]
+                rows[num] = np.int64(items[index]) * width
+                num += 1
+        sum_rows(matrix, rows, num, hidden, whole)
+        hidden[whole:] = 0
+        for k in range(num):
+            for d in range(whole, dim):
+                hidden[d] += matrix[rows[k] + d]
         if ends[line] > start:
             factor = np.float32(1.0 / (ends[line] - start))
             for d in range(dim):

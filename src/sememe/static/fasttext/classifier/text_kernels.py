@@ -16,11 +16,12 @@ UNKNOWN = -1  # the kind of a word without a row of its own; labels l are kind -
 END_SIZE = 4  # every block starts with the four bytes of </s>, its type 0
 _BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)
 _NGRAM_PRIME = np.uint64(116049371)
+_U1, _HALF, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel
 def _is_blank(byte):
-    return byte == 32 or (9 <= byte <= 13) or byte == 0
+    return byte <= 32 and (byte == 32 or 9 <= byte <= 13 or byte == 0)
 
 
 @kernel
@@ -61,6 +62,68 @@ def _spread(hashes, num_types, slots):
 
 
 @kernel
+def _grown(slots):
+    """A table twice as large with the same entries."""
+    larger = np.zeros(2 * len(slots), np.uint64)
+    mask = np.uint64(len(larger) - 1)
+    for old in range(len(slots)):
+        entry = slots[old]
+        if entry:
+            slot = (entry >> _HALF) & mask
+            while larger[slot]:
+                slot = (slot + _U1) & mask
+            larger[slot] = entry
+    return larger
+
+
+@kernel
+def _scan_some(data, state, tokens, line_ends, starts, sizes, hashes, counts, slots):
+    """Cut tokens off until the data end or the table is full; `state` says where to go on."""
+    at, num_tokens, num_lines, num_types = state
+    num_bytes, capacity = len(data), len(starts)
+    mask = np.uint64(len(slots) - 1)
+    while at < num_bytes and num_types < capacity:
+        byte = data[at]
+        kind = 0
+        if _is_blank(byte):
+            at += 1
+            if byte != 10:
+                continue
+        else:
+            start = at
+            value = _BASIS
+            while not _is_blank(byte):
+                value = _mixed(value, byte)
+                at += 1
+                if at == num_bytes:
+                    break
+                byte = data[at]
+            size = at - start
+            wide = np.uint64(value)
+            slot = wide & mask
+            kind = -1
+            while slots[slot]:
+                if slots[slot] >> _HALF == wide:
+                    other = np.int64(slots[slot] & _LOW) - 1
+                    if sizes[other] == size and _is_equal(data, starts[other], data, start, size):
+                        kind = other
+                        break
+                slot = (slot + _U1) & mask
+            if kind < 0:
+                kind = num_types
+                slots[slot] = (wide << _HALF) | np.uint64(kind + 1)
+                starts[kind], sizes[kind], hashes[kind] = start, size, value
+                num_types += 1
+        tokens[num_tokens] = kind
+        num_tokens += 1
+        counts[kind] += 1
+        if kind == 0:
+            line_ends[num_lines] = num_tokens
+            num_lines += 1
+    return at, num_tokens, num_lines, num_types
+
+
+@kernel
 def scan_block(data):
     """Cut a block, </s> and then whole lines, into tokens.
 
@@ -70,63 +133,32 @@ def scan_block(data):
     num_bytes = len(data)
     tokens = np.empty(num_bytes + 1, np.int32)
     line_ends = np.empty(num_bytes + 1, np.int64)
-    capacity = 1 << 12
-    starts = np.empty(capacity, np.int64)
+    capacity = 1 << 13
+    starts = np.zeros(capacity, np.int64)
     sizes = np.empty(capacity, np.int32)
     hashes = np.empty(capacity, np.uint32)
     counts = np.zeros(capacity, np.int64)
-    slots = np.full(2 * capacity, np.int32(-1), np.int32)
-    hash_words(data, np.zeros(1, np.int64), np.full(1, np.int32(END_SIZE), np.int32), hashes[:1])
-    starts[0], sizes[0] = 0, END_SIZE
-    slots[hashes[0] & np.uint32(len(slots) - 1)] = 0
-    num_types, num_tokens, num_lines, line_start = 1, 0, 0, 0
-    at = END_SIZE
-    while at < num_bytes:
-        byte = data[at]
-        if _is_blank(byte):
-            at += 1
-            if byte != 10:
-                continue
-            kind = np.int64(0)
-        else:
-            start = at
-            value = _BASIS
-            while at < num_bytes and not _is_blank(data[at]):
-                value = _mixed(value, data[at])
-                at += 1
-            size = at - start
-            mask = np.uint32(len(slots) - 1)
-            slot = value & mask
-            kind = np.int64(slots[slot])
-            while kind >= 0 and not (
-                hashes[kind] == value
-                and sizes[kind] == size
-                and _is_equal(data, starts[kind], data, start, size)
-            ):
-                slot = np.uint32(slot + np.uint32(1)) & mask
-                kind = np.int64(slots[slot])
-            if kind < 0:
-                kind = num_types
-                slots[slot] = kind
-                starts[kind], sizes[kind], hashes[kind] = start, size, value
-                num_types += 1
-                if num_types == capacity:
-                    capacity *= 2
-                    starts = np.concatenate((starts, np.empty(num_types, np.int64)))
-                    sizes = np.concatenate((sizes, np.empty(num_types, np.int32)))
-                    hashes = np.concatenate((hashes, np.empty(num_types, np.uint32)))
-                    counts = np.concatenate((counts, np.zeros(num_types, np.int64)))
-                    slots = np.full(2 * capacity, np.int32(-1), np.int32)
-                    _spread(hashes, num_types, slots)
-        tokens[num_tokens] = kind
-        num_tokens += 1
-        counts[kind] += 1
-        if kind == 0:
-            line_ends[num_lines] = num_tokens
-            num_lines += 1
-            line_start = num_tokens
-    if num_tokens > line_start:  # the last line of a file may lack its newline
-        line_ends[num_lines] = num_tokens
+    # A slot holds the hash and, in its lower half, the type + 1: most slots of other types are
+    # passed over without a look at anything else.
+    slots = np.zeros(4 * capacity, np.uint64)
+    sizes[0] = END_SIZE
+    hash_words(data, starts[:1], sizes[:1], hashes[:1])
+    slots[np.uint64(hashes[0]) & np.uint64(len(slots) - 1)] = (np.uint64(hashes[0]) << _HALF) | _U1
+    state = (END_SIZE, 0, 0, 1)
+    while True:
+        # The loop is a function of its own because arrays that are replaced inside a loop are
+        # counted anew by every turn of it.
+        state = _scan_some(data, state, tokens, line_ends, starts, sizes, hashes, counts, slots)
+        at, num_tokens, num_lines, num_types = state
+        if at >= num_bytes:
+            break
+        starts = np.concatenate((starts, np.empty(num_types, np.int64)))
+        sizes = np.concatenate((sizes, np.empty(num_types, np.int32)))
+        hashes = np.concatenate((hashes, np.empty(num_types, np.uint32)))
+        counts = np.concatenate((counts, np.zeros(num_types, np.int64)))
+        slots = _grown(slots)
+    if num_tokens > (line_ends[num_lines - 1] if num_lines > 0 else 0):
+        line_ends[num_lines] = num_tokens  # the last line of a file may lack its newline
         num_lines += 1
     return (
         tokens[:num_tokens].copy(),

@@ -1,0 +1,111 @@
+"""The classifier's commands: train, predict, evaluate labels; and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+TEXTS = {"good": "a fine film 很 好看", "bad": "a dull film 很 无聊"}
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    path = tmp_path / "train.txt"
+    path.write_text(
+        "".join(f"__label__{label} {text}\n" for label, text in TEXTS.items()) * 60,
+        encoding="utf-8",
+    )
+    return path
+
+
+SMALL = ("--dim", 8, "--epochs", 10, "--learning-rate", 0.5, "--workers", 1, "--quiet")
+
+
+@pytest.fixture
+def model(sememe, train: Path) -> str:
+    sememe("train", "classifier", train, "--out", "model", *SMALL)
+    return "model"
+
+
+def test_train_tells_how_it_went(sememe, train: Path, tmp_path: Path):
+    ran = sememe("train", "classifier", train, "--validation", train, "--out", "model", *SMALL)
+    assert "F1 1.0000 on 120 examples" in ran.out and "Saved 2 labels" in ran.out
+    ran = sememe(
+        "train", "fasttext", "--supervised", train, "--validation", train, "--out", "m.bin",
+        *SMALL, "--json",
+    )  # fmt: skip
+    assert ran.json["labels"] == 2 and ran.json["validation"]["f1"] == 1
+    assert (tmp_path / "m.bin").is_file()
+    assert sememe("predict", "m.bin", train).out == sememe("predict", "model", train).out
+
+
+def test_predict_writes_a_line_for_each(sememe, model, tmp_path: Path):
+    (tmp_path / "texts.txt").write_text("a fine film\n\n很 无聊\n", encoding="utf-8")
+    assert sememe("predict", model, "texts.txt").out.split("\n")[0::2] == ["good", "bad"]
+    with_chances = sememe("predict", model, "texts.txt", "-k", 2, "--prob").out.splitlines()
+    label, chance, other, rest = with_chances[0].split()
+    assert (label, other) == ("good", "bad") and float(chance) > 0.9 > float(rest)
+    rows = sememe("predict", model, "-", "--json", stdin="a dull film\n").out
+    assert json.loads(rows)["labels"][0]["label"] == "bad"
+    sure = sememe("predict", model, "texts.txt", "-k", -1, "--threshold", 0.5).out.splitlines()
+    assert sure[0] == "good"
+
+
+def test_evaluate_labels(sememe, model, train: Path):
+    rows = [
+        line.split("\t") for line in sememe("evaluate", "labels", model, train).out.splitlines()
+    ]
+    assert [row[0] for row in rows] == ["good", "bad", "all"]
+    assert {row[1] for row in rows} == {"1.0000"} and rows[-1][-1] == "120"
+    figures = sememe("evaluate", "labels", model, train, "-k", 2, "--json").json
+    assert figures["precision"] == 0.5 and figures["recall"] == 1 and figures["num_examples"] == 120
+
+
+def test_quantize_prints_sizes_and_scores(sememe, train: Path, tmp_path: Path):
+    words = "".join(
+        f"__label__{label} {text} w{n} w{n % 50}\n"
+        for n in range(1_500)
+        for label, text in TEXTS.items()
+    )
+    train.write_text(words, encoding="utf-8")
+    quantize = ("--quantize", "--cutoff", 280, "--retrain", "--qnorm")
+    ran = sememe("train", "classifier", train, "--out", "small.ftz", *quantize, *SMALL, "--json")
+    sizes = ran.json["quantization"]
+    assert sizes["bytes_after"] < sizes["bytes_before"] and sizes["f1_after"] > 0.95
+    ran = sememe("train", "classifier", train, "--out", "small", "--quantize", *SMALL[:-1])
+    assert "times smaller" in ran.err and "before" in ran.err
+    assert sememe("predict", "small", train).out
+
+
+def test_autotune(sememe, train: Path):
+    arguments = ("--validation", train, "--autotune", "1s", "--out", "model", "--workers", 1)
+    ran = sememe("train", "classifier", train, *arguments, "--dim", 8, "--json")
+    assert ran.json["validation"]["f1"] == 1 and ran.json["options"]["dim"] == 8
+    assert "trial 1" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "classifier", "none.txt", "--out", "m"), "none.txt"),
+        (("train", "classifier", "plain.txt", "--out", "m"), "no label"),
+        (("train", "classifier", "train.txt"), "--out"),
+        (("train", "classifier", "train.txt", "--out", "m.ftz"), "quantised"),
+        (("train", "classifier", "train.txt", "--out", "m", "--cutoff", "5"), "--quantize"),
+        (("train", "classifier", "train.txt", "--out", "m", "--autotune", "5m"), "validation"),
+        (("train", "classifier", "train.txt", "--out", "m", "--loss", "ova", "--minn", "3",
+          "--maxn", "2"), "minn"),
+        (("predict", "plain.txt", "plain.txt"), "plain.txt"),
+        (("predict", "nowhere", "plain.txt"), "nowhere"),
+        (("predict", "model", "none.txt"), "none.txt"),
+        (("predict", "model", "plain.txt", "-k", "0"), "k must"),
+        (("evaluate", "labels", "model", "plain.txt"), "nothing to score"),
+    ],
+)  # fmt: skip
+def test_mistakes_get_one_sentence(sememe, model, tmp_path: Path, arguments, message):
+    (tmp_path / "plain.txt").write_text("no label in it\n", encoding="utf-8")
+    ran = sememe(*arguments, fails=True)
+    assert ran.code == 2 and message in ran.err and "Traceback" not in ran.err
+    assert not (tmp_path / "m").exists()
