@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sememe
-from sememe.errors import ArtifactError, DivergedError, InputError, OptionError
+from sememe.errors import ArtifactError, DivergedError, InputError, OptionError, WriteError
 from sememe.static.callbacks import Evaluate
 from sememe.static.glove import reference
 
@@ -162,6 +162,17 @@ def test_no_counts_stay_behind(tmp_path, own_cache, out):
     small(epochs=1).fit(two_topics(), out=tmp_path / out if out else None)
     assert [path.name for path in tmp_path.iterdir() if path != own_cache] == ([out] if out else [])
     assert not list((own_cache / "stores").glob("temporary-*"))
+
+
+def test_what_lies_where_the_counts_would_lie_is_not_touched(tmp_path):
+    (tmp_path / "model.pairs").mkdir()
+    (tmp_path / "model.pairs" / "mine.txt").write_text("precious")
+    with pytest.raises(WriteError, match="something else lies there"):
+        small(epochs=1).fit(two_topics(), out=tmp_path / "model")
+    assert (tmp_path / "model.pairs" / "mine.txt").read_text() == "precious"
+    (tmp_path / "model.pairs" / "mine.txt").rename(tmp_path / "model.pairs" / "cells.bin")
+    small(epochs=1).fit(two_topics(), out=tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_training_that_runs_away_says_so(monkeypatch):

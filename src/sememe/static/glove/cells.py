@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from sememe.errors import ArtifactError, OptionError
+from sememe.errors import ArtifactError, OptionError, WriteError
 from sememe.examples.cooccurrence import Cells
 from sememe.static.glove.config import MAX_WORDS
 from sememe.storage.folder import MANIFEST, read_json, write_errors, write_json
@@ -33,6 +33,7 @@ ROWS, COLUMNS, STEP = 512, 512, 16_384
 BUFFER = 1 << 20
 BUFFER_BYTES = 36 * BUFFER  # as they come, joined, their logarithms, arranged
 _CELL_BYTES = 8
+SCRATCH = "scratch"
 _CELLS, _STEPS = "cells.bin", "steps.safetensors"
 
 
@@ -100,6 +101,21 @@ class CellFile:
 
 def _described(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "format": FORMAT, "arrangement": [ROWS, COLUMNS, STEP, BUFFER]}
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where something else lies, since what lies there will be removed."""
+    if not path.exists():
+        return
+    ours = {_CELLS, _STEPS, MANIFEST, SCRATCH}
+    is_ours = path.is_dir() and all(
+        entry.name in ours or entry.name.startswith(".new-") for entry in path.iterdir()
+    )
+    if not is_ours:
+        raise WriteError(
+            f"{path} would take the counts of pairs, but something else lies there; "
+            "move it or choose another name for the model."
+        )
 
 
 def check_size(num_words: int) -> None:

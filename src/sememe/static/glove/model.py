@@ -10,7 +10,7 @@ import numpy as np
 
 from sememe.errors import InputError, OptionError
 from sememe.static.fitting import Request, content_of, fit
-from sememe.static.glove.cells import BUFFER_BYTES, CellFile, check_size
+from sememe.static.glove.cells import BUFFER_BYTES, SCRATCH, CellFile, check_place, check_size
 from sememe.static.glove.config import GloVeConfig
 from sememe.static.glove.training import UNK, GloVeRun, matrix_bytes, with_mean_of_rarest
 from sememe.static.loop import Run
@@ -43,6 +43,7 @@ class GloVe(StaticModel):
         self._check_memory(size)
         vocabulary = tokens.vocabulary.cut(size)
         place = _place_beside(request.out)
+        check_place(place)
 
         def prepare() -> Run:
             cells = self._open_cells(tokens, size, place, request)
@@ -94,7 +95,7 @@ class GloVe(StaticModel):
             return found
         cells = count_pairs(
             tokens, num_words, settings, memory=config.num_bytes - BUFFER_BYTES,
-            workers=config.num_workers, scratch=place / "scratch", progress=request.reporter,
+            workers=config.num_workers, scratch=place / SCRATCH, progress=request.reporter,
         )  # fmt: skip
         arranged = CellFile.write(place, cells, num_words, content)
         if not arranged.num_cells:
