@@ -100,8 +100,3 @@ class MatrixWriter:
         columns = np.memmap(self._paths[0], np.int32, "c")
         values = np.memmap(self._paths[1], np.float32, "c")
         return SparseMatrix(starts, np.asarray(columns), np.asarray(values))
-
-    def remove(self) -> None:
-        """Delete the files; on Linux a map of them lives on until it is let go."""
-        for path in self._paths:
-            path.unlink(missing_ok=True)

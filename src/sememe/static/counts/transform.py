@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,9 +48,13 @@ def make_matrices(
     terms = mutual_terms(counts.row_sums(), other.row_sums(), config)
     matrix, squares = transform(counts, terms, "matrix")
     is_symmetric = config.transform != "ppmi" or config.smoothing == 1.0
-    if other is counts and is_symmetric:
-        return Matrices(matrix, matrix, squares)
-    return Matrices(matrix, transform(other, terms[::-1], "transposed")[0], squares)
+    transposed = matrix
+    if other is not counts or not is_symmetric:
+        transposed, _ = transform(other, terms[::-1], "transposed")
+    for path in folder.glob("counts-*"):
+        with suppress(PermissionError):  # Windows keeps a mapped file; it goes with the folder
+            path.unlink()
+    return Matrices(matrix, transposed, squares)
 
 
 def mutual_terms(
