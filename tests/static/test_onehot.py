@@ -120,6 +120,17 @@ def test_a_large_vocabulary_is_evaluated_quickly(place):
     assert result.dim == MANY and len(result.scores) == 5
 
 
+def test_only_small_ones_become_a_vector_file(place):
+    from sememe.vectors.formats import write_vectors
+
+    write_vectors(OneHotVectors(WORDS), "small.txt")
+    assert np.array_equal(sememe.load("small.txt").vectors, np.eye(len(WORDS)))
+    many = OneHotVectors([f"w{number}" for number in range(MANY)])
+    with pytest.raises(sememe.SememeError, match="keep them as a folder"):
+        write_vectors(many, "large.txt")
+    assert not (place / "large.txt").exists()
+
+
 def test_bad_input():
     with pytest.raises(sememe.SememeError, match="at least one word"):
         OneHotVectors([])

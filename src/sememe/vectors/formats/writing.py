@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sememe.vectors.wordvectors import WordVectors
 
 _NUM_ROWS = 4_096
+MAX_DIM = 20_000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\r", "_"))
 
@@ -49,6 +50,11 @@ def write_vectors(
     if format == "floret":
         write_floret(vectors, path)
         return
+    if vectors.dim > MAX_DIM:
+        raise OptionError(
+            f"A file of {len(vectors):,} × {vectors.dim:,} numbers is of no use (one-hot vectors "
+            "have one for each word): keep them as a folder."
+        )
     words = _writable_words(vectors, space)
     with write_file(path) as scratch, open_for_writing(scratch) as file:
         if format != "glove":
