@@ -3,7 +3,8 @@
 python benchmarks/fasttext.py speed TEXT --program FASTTEXT     one epoch over TEXT, in turn
 python benchmarks/fasttext.py quality TEXT --program FASTTEXT --words DIR --keep DIR
 TEXT is already segmented: words separated by spaces, a paragraph a line. FASTTEXT is the binary
-that Facebook's own Makefile builds. Finished models stay in the folder --keep and are not made again.
+that Facebook's own Makefile builds. Finished models stay in the folder --keep and are not made
+again.
 
 Both have skip-gram, 100 dimensions, n-grams of 3 to 6 characters, 2 million buckets, window 5, 5
 negatives, sample 1e-4, min_count 5, learning rate 0.05, 2 threads. Training is timed without the
@@ -28,8 +29,8 @@ SETS = ("google-analogies", "msr-analogies", "wordsim353", "rarewords", "simlex9
 def train_facebook(program: str, text: str, out: Path, epochs: int) -> dict[str, float]:
     """Train with the binary; its progress says when the dictionary was read and training ended."""
     command = [program, "skipgram", "-input", text, "-output", str(out), "-dim", "100",
-               "-minn", "3", "-maxn", "6", "-bucket", "2000000", "-epoch", str(epochs), "-thread", "2",
-               "-minCount", "5", "-lr", "0.05", "-t", "1e-4"]  # fmt: skip
+               "-minn", "3", "-maxn", "6", "-bucket", "2000000", "-epoch", str(epochs),
+               "-thread", "2", "-minCount", "5", "-lr", "0.05", "-t", "1e-4"]  # fmt: skip
     begun = time.perf_counter()
     counted = trained = begun
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
