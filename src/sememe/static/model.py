@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.options import changed
 from sememe.progress import SILENT, History, Reporter
 from sememe.static.callbacks import Callback
 from sememe.static.fitting import Request
 from sememe.static.loop import HISTORY, TENSORS
-from sememe.static.options import changed
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sememe.static.options import Config, check_choices, check_ranges, option
+from sememe.options import Config, check_choices, check_ranges, option
 from sememe.storage.sizes import parse_size
 
 Transform = Literal["counts", "log", "ppmi"]

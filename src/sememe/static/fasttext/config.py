@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sememe.errors import OptionError
-from sememe.static.options import check_ranges, option
+from sememe.options import check_ranges, option
 from sememe.static.word2vec.config import WindowConfig
 
 

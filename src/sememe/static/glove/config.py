@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sememe.errors import OptionError
-from sememe.static.options import Config, check_choices, check_ranges, option
+from sememe.options import Config, check_choices, check_ranges, option
 from sememe.storage.sizes import parse_size
 
 MAX_WORDS = 1 << 23

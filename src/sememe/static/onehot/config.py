@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sememe.static.options import Config, check_ranges, option
+from sememe.options import Config, check_ranges, option
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.options import changed
 from sememe.progress import History, Reporter
 from sememe.static.callbacks import Callback
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
@@ -33,7 +34,6 @@ from sememe.static.fasttext.classifier.prediction import Found, Predictor
 from sememe.static.fasttext.classifier.weights import Weights
 from sememe.static.fitting import Request
 from sememe.static.model import FORMAT, as_reporter
-from sememe.static.options import changed
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.provenance import provenance
 from sememe.text.settings import TextSettings
