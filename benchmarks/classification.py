@@ -59,14 +59,14 @@ def run_ours(train: Path, test: Path, options: argparse.Namespace, seed: int) ->
     return Ran(seconds, model.evaluate(test).precision)
 
 
-def repeated(train: Path, folder: Path, needed: float) -> Path:
-    """The training file written so many times that it takes `needed` times as long."""
+def repeated(train: Path, folder: Path, times: int) -> Path:
+    """The training file, written several times."""
     path = folder / "repeated.txt"
     content = train.read_bytes()
     if not content.endswith(b"\n"):
         content += b"\n"
     with path.open("wb") as file:
-        for _ in range(max(1, round(needed))):
+        for _ in range(times):
             file.write(content)
     return path
 
@@ -113,9 +113,15 @@ def main() -> None:
         folder = Path(name)
         once = repeated(options.train, folder, 1)
         run_ours(once, options.test, options, 1)  # compiles
-        first = run_peer(options.program, once, options.test, options, 1)
-        train = repeated(options.train, folder, options.seconds / first.seconds)
-        print(f"{train.stat().st_size / 1e6:.1f} MB, {options.epochs} epochs, {options.loss}, "
+        train, needed = once, 1
+        while True:
+            first = run_peer(options.program, train, options.test, options, 1)
+            if first.seconds >= 0.9 * options.seconds:
+                break
+            needed = max(needed + 1, round(needed * 1.05 * options.seconds / first.seconds))
+            train = repeated(options.train, folder, needed)
+        size = train.stat().st_size / 1e6
+        print(f"the text {needed} times: {size:.1f} MB, {options.epochs} epochs, {options.loss}, "
               f"{options.workers} threads")  # fmt: skip
         ours, theirs = [], []
         for seed in range(1, options.rounds + 1):

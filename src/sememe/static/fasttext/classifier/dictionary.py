@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.scanning import Table, scan_all, words_as_block
 from sememe.tokens.vocabulary import Vocabulary
+
+MIX = 11  # purpose of the random stream that gives the order of the lines
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,10 @@ class Lines:
     type_ends: np.ndarray  # int64
     type_rows: np.ndarray  # int32
     buckets: np.ndarray  # int32
-    order: np.ndarray  # int64, the lines that have labels and words
     longest: int  # rows of the longest line
+
+    def __len__(self) -> int:
+        return len(self.ends)
 
     @property
     def num_rows(self) -> int:
@@ -160,13 +164,13 @@ def _encode(
     first = kept_types or len(numbering.words)
     type_rows = numbering.type_rows
     buckets = _compact(items, first, type_rows, len(numbering.words), config)
-    has_both = (np.diff(ends, prepend=0) > 0) & (np.diff(label_ends, prepend=0) > 0)
-    return Lines(
+    lines = Lines(
         words=numbering.words, labels=numbering.labels, num_tokens=num_tokens,
         ends=ends, items=items, label_ends=label_ends, label_ids=label_ids,
         type_ends=numbering.type_ends, type_rows=type_rows, buckets=buckets,
-        order=np.flatnonzero(has_both), longest=_longest(ends, items, numbering.type_ends),
+        longest=_longest(ends, items, numbering.type_ends),
     )  # fmt: skip
+    return mix_lines(lines, config)
 
 
 class Expanded(NamedTuple):
@@ -232,6 +236,41 @@ def _compact(
         places[buckets] = start + np.arange(len(buckets), dtype=np.int32)
         map_buckets(array, np.array([len(array)], np.int64), start, places)
     return buckets
+
+
+def mix_lines(lines: Lines, config: FastTextClassifierConfig) -> Lines:
+    """Put the lines that have labels and words in random order, and leave the others out.
+
+    A file may be sorted by label, which nothing could be learned from in its order. Mixed once
+    and for all, the lines are then read one after the other, as memory likes it.
+    """
+    from sememe.examples.randomness import stream_key
+    from sememe.static.fasttext.classifier.kernels import gather_lines, shuffle
+
+    sizes = np.diff(lines.ends, prepend=0)
+    label_sizes = np.diff(lines.label_ends, prepend=0)
+    order = np.flatnonzero((sizes > 0) & (label_sizes > 0))
+    shuffle(order, np.uint64(stream_key(config.seed, MIX)))
+    mixed = []
+    for ends, items in ((lines.ends, lines.items), (lines.label_ends, lines.label_ids)):
+        new_ends = np.cumsum(np.diff(ends, prepend=0)[order])
+        new_items = np.empty(int(new_ends[-1]) if len(order) else 0, np.int32)
+        in_parts(
+            config.num_workers,
+            lambda first, last, all=(ends, items, new_ends, new_items): gather_lines(
+                order, first, last, *all
+            ),
+            len(order),
+        )
+        mixed += [new_ends, new_items]
+    return replace(lines, ends=mixed[0], items=mixed[1], label_ends=mixed[2], label_ids=mixed[3])
+
+
+def in_parts(workers: int, work: Any, size: int) -> None:
+    """Call work(first, last) for equal parts of range(size), one in each thread."""
+    edges = np.linspace(0, size, workers + 1).astype(np.int64).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))
 
 
 def _longest(ends: np.ndarray, items: np.ndarray, type_ends: np.ndarray) -> int:

@@ -63,7 +63,7 @@ def _check(lines: Lines, config: FastTextClassifierConfig, source: Any) -> None:
         raise InputError(
             f"{name} has one label only, {lines.labels[0]}: there is nothing to tell apart."
         )
-    if not len(lines.order):
+    if not len(lines):
         raise InputError(
             f"{name} has no line with both a label and a word that occurs {config.min_count:,} "
             "times: lower min_count or add text."

@@ -145,12 +145,12 @@ def _merge(shared, own, before, own_start, num_rows, width):
 
 @kernel
 def train_lines(
-    loss_kind, order, first, last, ends, items, type_ends, type_rows, num_words, label_ends, labels,
+    loss_kind, first, last, ends, items, type_ends, type_rows, num_words, label_ends, labels,
     input, output, width, num_outputs, tree_starts, tree_nodes, tree_codes, limits, alias,
     num_negatives, key, start_rate, end_rate, worker, num_rows, num_hot, merge_every, space,
     rows, stats,
 ):  # fmt: skip
-    """Train on the lines order[first:last], with a rate that moves from start to end.
+    """Train on the lines first to last, with a rate that moves from start to end.
 
     The rows of worker w's own copies start at row num_rows + w · num_hot of `input` and at row
     (w + 1) · num_outputs of `output`; with merge_every 0 the shared rows are changed directly.
@@ -173,22 +173,21 @@ def train_lines(
     half = len(rows) // 2
     now, later = rows[:half], rows[half:]
     num_later = find_rows(
-        order[first], ends, items, type_ends, type_rows, num_words, first_own, hot, width, later
+        first, ends, items, type_ends, type_rows, num_words, first_own, hot, width, later
     )
-    for position in range(first, last):
+    for line in range(first, last):
         now, later = later, now
         num = num_later
-        line = order[position]
-        if position + 1 < last:
+        if line + 1 < last:
             num_later = find_rows(
-                order[position + 1], ends, items, type_ends, type_rows, num_words, first_own, hot,
+                line + 1, ends, items, type_ends, type_rows, num_words, first_own, hot,
                 width, later,
             )  # fmt: skip
             for k in range(num_later):
                 prefetch_row(input, later[k], width)
         if num == 0:
             continue
-        done = np.float32(position - first) / np.float32(last - first)
+        done = np.float32(line - first) / np.float32(last - first)
         rate = start_rate + (end_rate - start_rate) * done
         sum_rows(input, now, num, hidden, width)
         _scale(_ONE / np.float32(num), hidden, width)
@@ -198,7 +197,7 @@ def train_lines(
         num_true = label_ends[line] - label_start
         target = np.int64(labels[label_start])
         if num_true > 1 and loss_kind != OVA:
-            draw = fast_number(key, position) % np.uint64(num_true)
+            draw = fast_number(key, line) % np.uint64(num_true)
             target = np.int64(labels[label_start + np.int64(draw)])
         loss = _ZERO
         if loss_kind == SOFTMAX:
@@ -217,7 +216,7 @@ def train_lines(
         else:
             row = out + target * width
             loss += _decide(True, row, hidden, output, gradient, rate, width)
-            index, num_drawn = np.int64(position) << 20, 0
+            index, num_drawn = np.int64(line) << 20, 0
             while num_drawn < num_negatives:
                 index += 1
                 noise = _draw(limits, alias, key, index)
@@ -231,7 +230,7 @@ def train_lines(
         stats[0] += loss
         stats[1] += 1
         stats[2] += 1
-        if is_apart and ((position + 1 - first) % merge_every == 0 or position + 1 == last):
+        if is_apart and ((line + 1 - first) % merge_every == 0 or line + 1 == last):
             _merge(input, input, before_hot, first_own * width, num_hot, width)
             _merge(output, output, before_out, out, num_outputs, width)
 
@@ -252,3 +251,14 @@ def shuffle(order, key):
     for index in range(len(order) - 1, 0, -1):
         other = np.int64(fast_number(key, index) % np.uint64(index + 1))
         order[index], order[other] = order[other], order[index]
+
+
+@kernel
+def gather_lines(order, first, last, ends, items, new_ends, new_items):
+    """Copy the lines order[first:last] to their places among new_items, which new_ends gives."""
+    for line in range(first, last):
+        old = order[line]
+        source = ends[old - 1] if old > 0 else 0
+        target = new_ends[line - 1] if line > 0 else 0
+        for offset in range(ends[old] - source):
+            new_items[target + offset] = items[source + offset]

@@ -134,10 +134,10 @@ def train_line(
     return loss
 
 
-def _noise(run: ClassifierRun, key: int, position: int, target: int) -> list[int]:
+def _noise(run: ClassifierRun, key: int, line: int, target: int) -> list[int]:
     limits, alias = run._noise
     drawn: list[int] = []
-    index = position << 20
+    index = line << 20
     while len(drawn) < run.config.negatives:
         index += 1
         z = number(key, index)
@@ -155,25 +155,21 @@ def train(run: ClassifierRun, input: np.ndarray, output: np.ndarray) -> float:
     if config.loss == "hierarchical":
         tree = HuffmanTree(*run._tree)
     for step in range(run.num_steps):
-        epoch, part = divmod(step, run.steps_per_epoch)
-        order = run._order(epoch)
-        first = part * run.step_lines
-        last = min(first + run.step_lines, len(order))
+        epoch, first, last = run.span(step)
         key = stream_key(config.seed, DRAWS, epoch)
         rates = np.linspace(run.rate_at(step), run.rate_at(step + 1), last - first + 1)
-        for position in range(first, last):
-            line = int(order[position])
+        for line in range(first, last):
             rows = rows_in(run, line)
             start = int(lines.label_ends[line - 1]) if line else 0
             true_ids = lines.label_ids[start : int(lines.label_ends[line])].tolist()
             target = true_ids[0]
             if len(true_ids) > 1:
-                target = true_ids[number(key, position) % len(true_ids)]
-            noise = _noise(run, key, position, target) if config.loss == "negative" else []
+                target = true_ids[number(key, line) % len(true_ids)]
+            noise = _noise(run, key, line, target) if config.loss == "negative" else []
             asked = None
             if config.loss != "softmax":
                 asked = decisions(config.loss, true_ids, target, len(lines.labels), tree, noise)
-            loss += train_line(rows, input, output, rates[position - first], target, asked)
+            loss += train_line(rows, input, output, rates[line - first], target, asked)
             num += 1
     return loss / num
 

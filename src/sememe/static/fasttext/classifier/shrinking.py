@@ -9,7 +9,7 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.progress import History, Reporter
-from sememe.static.fasttext.classifier.dictionary import Lines
+from sememe.static.fasttext.classifier.dictionary import Lines, mix_lines
 from sememe.static.fasttext.classifier.lines import read_blocks
 from sememe.static.fasttext.classifier.prediction import Predictor
 from sememe.static.fasttext.classifier.training import ClassifierRun
@@ -125,16 +125,16 @@ def read_known(weights: Weights, model: FastTextClassifier, source: Any) -> Line
     )
     sizes = np.diff(ends, prepend=0)
     nothing = np.empty(0, np.int32)
-    return Lines(
+    lines = Lines(
         words=weights.words, labels=weights.labels, num_tokens=int(starts[-1]), ends=ends,
         items=np.concatenate([nothing, *(part.items for part in parts)]),
         label_ends=label_ends,
         label_ids=np.concatenate([nothing, *(part.labels for part in parts)]),
         type_ends=none, type_rows=nothing,
         buckets=weights.buckets if weights.buckets is not None else nothing,
-        order=np.flatnonzero((sizes > 0) & (np.diff(label_ends, prepend=0) > 0)),
         longest=int(sizes.max(initial=0)),
     )  # fmt: skip
+    return mix_lines(lines, model.config)
 
 
 def _train_again(
@@ -142,7 +142,7 @@ def _train_again(
 ) -> None:
     weights = model.weights
     lines = read_known(weights, model, source)
-    if not len(lines.order):
+    if not len(lines):
         raise OptionError("The text to retrain on has no line with a label and a word kept.")
     config = replace(model.config, epochs=options.epochs, learning_rate=options.learning_rate)
     run = ClassifierRun(config, lines)

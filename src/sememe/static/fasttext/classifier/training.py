@@ -1,7 +1,8 @@
 """The training run of the classifier: encoded lines in, changed matrices out.
 
-The lines are put in a new order each epoch, a function of the seed, and cut into steps. With one
-worker the steps run in order and change the matrices directly; with more, see `kernels`.
+The lines, mixed when they were encoded, are cut into steps, which come in a new order each epoch,
+a function of the seed. With one worker the steps change the matrices directly; with more, see
+`kernels`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
-from sememe.static.fasttext.classifier.dictionary import Lines
+from sememe.static.fasttext.classifier.dictionary import Lines, in_parts
 from sememe.static.loop import Run
 
 if TYPE_CHECKING:
     from sememe.static.fasttext.classifier.model import FastTextClassifier
 
-ORDER, START, DRAWS = 11, 12, 13  # purposes of random streams
+START, DRAWS, ORDER = 12, 13, 14  # purposes of random streams; 11 mixes the lines
 NOISE_EXPONENT = 0.5  # as Facebook's program draws noise labels
 _HOT = 64  # words of which each worker has a copy of its own
 _MOST_OUTPUTS = 256  # with more labels they are shared: lines seldom change the same
@@ -51,7 +52,7 @@ class ClassifierRun(Run):
             "input": self._input[: lines.num_rows],
             "output": self._output[: self.num_outputs],
         }
-        num_lines = len(lines.order)
+        num_lines = len(lines)
         tokens_per_line = max(1, lines.num_tokens // max(1, num_lines))
         # A small text still has enough steps for every thread.
         most = max(1, num_lines // (4 * self.num_workers))
@@ -89,7 +90,7 @@ class ClassifierRun(Run):
         ids = np.concatenate([np.arange(num_words), num_words + lines.buckets.astype(np.int64)])
         key = np.uint64(stream_key(self.config.seed, START))
         reach = np.float32(1.0 / dim)
-        in_threads(
+        in_parts(
             self.num_workers,
             lambda first, last: start_rows(
                 self._input[first:last], ids[first:last], dim, reach, key
@@ -109,17 +110,20 @@ class ClassifierRun(Run):
         rows = np.empty(2 * max(1, self.lines.longest), np.int64)
         return worker % self.num_workers, np.zeros(num_floats, np.float32), rows
 
-    def _order(self, epoch: int) -> np.ndarray:
+    def span(self, step: int) -> tuple[int, int, int]:
+        """(epoch, first line, end of the lines) of a step."""
         from sememe.examples.randomness import stream_key
         from sememe.static.fasttext.classifier.kernels import shuffle
 
+        epoch, part = divmod(step, self.steps_per_epoch)
         with self._lock:
             if epoch not in self._orders:
-                order = self.lines.order.copy()
+                order = np.arange(self.steps_per_epoch)
                 shuffle(order, np.uint64(stream_key(self.config.seed, ORDER, epoch)))
                 self._orders[epoch] = order
                 self._orders.pop(epoch - 2, None)
-            return self._orders[epoch]
+            first = int(self._orders[epoch][part]) * self.step_lines
+        return epoch, first, min(first + self.step_lines, len(self.lines))
 
     def step(self, step: int, space: Any, stats: np.ndarray) -> None:
         """Train on the lines of `step`."""
@@ -127,13 +131,10 @@ class ClassifierRun(Run):
         from sememe.static.fasttext.classifier.kernels import train_lines
 
         worker, floats, rows = space
-        epoch, part = divmod(step, self.steps_per_epoch)
-        order = self._order(epoch)
-        first = part * self.step_lines
-        last = min(first + self.step_lines, len(order))
+        epoch, first, last = self.span(step)
         lines, config = self.lines, self.config
         train_lines(
-            loss_number(config.loss), order, first, last, lines.ends, lines.items,
+            loss_number(config.loss), first, last, lines.ends, lines.items,
             lines.type_ends, lines.type_rows, len(lines.words), lines.label_ends, lines.label_ids,
             self._input.reshape(-1), self._output.reshape(-1), self._input.shape[1],
             self.num_outputs, *self._tree, *self._noise, config.negatives,
@@ -144,16 +145,16 @@ class ClassifierRun(Run):
 
     def _lines_at(self, step: int) -> int:
         epoch, part = divmod(step, self.steps_per_epoch)
-        num_lines = len(self.lines.order)
+        num_lines = len(self.lines)
         return epoch * num_lines + min(part * self.step_lines, num_lines)
 
     def words_at(self, step: int) -> int:
         """Tokens that lie before `step`, as many in each line as in the mean."""
-        return self._lines_at(step) * self.lines.num_tokens // len(self.lines.order)
+        return self._lines_at(step) * self.lines.num_tokens // len(self.lines)
 
     def rate_at(self, step: int) -> float:
         """The learning rate at the start of a step: it falls to 0 in a straight line."""
-        total = len(self.lines.order) * self.config.epochs
+        total = len(self.lines) * self.config.epochs
         return self.config.learning_rate * (1.0 - self._lines_at(step) / total)
 
     def hand_over(self, model: Any, *, is_final: bool) -> None:
@@ -169,17 +170,8 @@ class ClassifierRun(Run):
         """One line that says what is about to be trained."""
         lines, config = self.lines, self.config
         return (
-            f"{len(lines.order):,} lines, {len(lines.labels):,} labels, {len(lines.words):,} words"
+            f"{len(lines):,} lines, {len(lines.labels):,} labels, {len(lines.words):,} words"
             f"{f', {len(lines.buckets):,} n-gram rows' if config.has_buckets else ''}, "
             f"{config.epochs} epochs: {config.loss}, {config.dim} dimensions, "
             f"{config.num_workers} workers"
         )
-
-
-def in_threads(workers: int, work: Any, size: int) -> None:
-    """Call work(first, last) for equal parts of range(size), one in each thread."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    edges = np.linspace(0, size, workers + 1).astype(np.int64).tolist()
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
