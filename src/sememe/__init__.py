@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
+    from sememe.tokens.subwords import SubwordTokenizer as SubwordTokenizer
     from sememe.vectors import WordVectors as WordVectors
     from sememe.vectors import load as load
 
@@ -42,6 +43,7 @@ _HOMES = {
     "OneHot": "sememe.static.onehot",
     "OneHotConfig": "sememe.static.onehot",
     "SememeError": "sememe.errors",
+    "SubwordTokenizer": "sememe.tokens.subwords",
     "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
     "Word2Vec": "sememe.static.word2vec",
@@ -63,6 +65,7 @@ __all__ = [
     "OneHot",
     "OneHotConfig",
     "SememeError",
+    "SubwordTokenizer",
     "TextSettings",
     "TokenStore",
     "Word2Vec",
