@@ -1,0 +1,1 @@
+"""Networks: attention, the Transformer block, BERT and GPT, and their files."""

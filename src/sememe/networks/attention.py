@@ -1,0 +1,118 @@
+"""Attention: queries compare themselves with keys and take a weighted mean of values.
+
+B rows, T positions of a row, N tokens of all rows laid end to end, S keys, H heads, K numbers of
+a head, D = H × K width. The plain functions `attention_weights` and `attend` say what is
+computed; `attend_rows` computes the same for whole batches with the fused kernels of PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sememe.networks.layers import Linear
+from sememe.networks.rows import Rows
+
+HALF_PRECISION = (torch.bfloat16, torch.float16)
+
+
+def attention_weights(
+    queries_TK: Tensor,
+    keys_SK: Tensor,
+    *,
+    scale: float | None = None,
+    mask_TS: Tensor | None = None,
+) -> Tensor:
+    """How much each query attends to each key: softmax(q · k × scale), (…, T, S).
+
+    The scale is 1/√K unless given: products of longer vectors spread more, and a softmax of large
+    numbers learns nothing (Vaswani et al. 2017, 3.2.1). Keys with a False in the mask get nothing.
+    """
+    if scale is None:
+        scale = 1 / math.sqrt(queries_TK.shape[-1])
+    scores_TS = queries_TK @ keys_SK.transpose(-2, -1) * scale
+    if mask_TS is not None:
+        scores_TS = scores_TS.masked_fill(~mask_TS, -math.inf)
+    return scores_TS.softmax(-1)
+
+
+def attend(
+    queries_TK: Tensor,
+    keys_SK: Tensor,
+    values_SK: Tensor,
+    *,
+    scale: float | None = None,
+    mask_TS: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Mean of the values for each query, weighted by attention, and the weights themselves."""
+    weights_TS = attention_weights(queries_TK, keys_SK, scale=scale, mask_TS=mask_TS)
+    return weights_TS @ values_SK, weights_TS
+
+
+def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = None) -> Tensor:
+    """True where a key is not later than the query; the queries are the last of the keys."""
+    mask_TS = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
+    return mask_TS.tril(num_keys - num_queries)
+
+
+def attend_rows(
+    projected_N3HK: Tensor, rows: Rows, *, is_causal: bool = False, dropout: float = 0.0
+) -> Tensor:
+    """Attend within each row: queries, keys and values in, the mixture of values out, (N, H, K)."""
+    is_half = projected_N3HK.dtype in HALF_PRECISION
+    if rows.starts is not None and projected_N3HK.is_cuda and is_half:
+        return _attend_unpadded(projected_N3HK, rows, is_causal, dropout)
+    queries_BHTK, keys_BHTK, values_BHTK = rows.padded(projected_N3HK).permute(2, 0, 3, 1, 4)
+    mask = None if rows.is_token_BT is None or is_causal else rows.is_token_BT[:, None, None, :]
+    mixed_BHTK = functional.scaled_dot_product_attention(
+        queries_BHTK, keys_BHTK, values_BHTK, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+    )
+    return rows.flat(mixed_BHTK.transpose(1, 2))
+
+
+def _attend_unpadded(projected_N3HK: Tensor, rows: Rows, is_causal: bool, dropout: float) -> Tensor:
+    """Attend with the flash kernel for rows of different lengths, which never sees padding."""
+    queries_NHK, keys_NHK, values_NHK = projected_N3HK.unbind(1)
+    # torch.nn.attention.varlen offers the same kernel without dropout.
+    return torch.ops.aten._flash_attention_forward(
+        queries_NHK, keys_NHK, values_NHK, rows.starts, rows.starts, rows.max_length,
+        rows.max_length, dropout, is_causal, False,
+    )[0]  # fmt: skip
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of the tokens of each row to each other (Vaswani et al. 2017, 3.2)."""
+
+    def __init__(self, width: int, num_heads: int, *, dropout: float, is_causal: bool) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.is_causal = is_causal
+        self.dropout = dropout
+        # One product for queries, keys and values: three narrow ones fill a chip less well.
+        self.projection = Linear(width, 3 * width)
+        self.output = Linear(width, width)
+
+    def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
+        """Mix each token with the tokens of its row, (N, D)."""
+        projected_N3HK = self.project(hidden_ND)
+        dropout = self.dropout if self.training else 0.0
+        mixed_NHK = attend_rows(projected_N3HK, rows, is_causal=self.is_causal, dropout=dropout)
+        return self.output(mixed_NHK.flatten(1))
+
+    def project(self, hidden_ND: Tensor) -> Tensor:
+        """Queries, keys and values of every head, (N, 3, H, K)."""
+        return self.projection(hidden_ND).unflatten(-1, (3, self.num_heads, -1))
+
+    def maps(self, hidden_ND: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """What `forward` gives without dropout, and the attention itself, (B, H, T, S)."""
+        queries, keys, values = rows.padded(self.project(hidden_ND)).permute(2, 0, 3, 1, 4)
+        mixed_BHTK, weights_BHTS = attend(queries, keys, values, mask_TS=self._mask(rows))
+        return self.output(rows.flat(mixed_BHTK.transpose(1, 2)).flatten(1)), weights_BHTS
+
+    def _mask(self, rows: Rows) -> Tensor | None:
+        if self.is_causal:
+            return causal_mask(rows.max_length, rows.max_length, self.projection.weight.device)
+        return None if rows.is_token_BT is None else rows.is_token_BT[:, None, None, :]

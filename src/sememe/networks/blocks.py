@@ -1,0 +1,110 @@
+"""The Transformer block: attention, then a feed-forward part, each added to its own input.
+
+N tokens, D width. Post-norm normalises after each sum (the Transformer, GPT-1, BERT), pre-norm
+before each part (GPT-2), which leaves a straight path for the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from sememe.networks.attention import SelfAttention
+from sememe.networks.config import TransformerConfig
+from sememe.networks.layers import LayerNorm, Linear, activate
+from sememe.networks.rows import Rows
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a non-linearity between, for each token by itself."""
+
+    def __init__(self, width: int, inner_width: int, activation: str) -> None:
+        super().__init__()
+        self.activation = activation
+        self.inner = Linear(width, inner_width)
+        self.output = Linear(inner_width, width)
+
+    def forward(self, hidden_ND: Tensor) -> Tensor:
+        """Map each token, (N, D)."""
+        return self.output(activate(self.inner(hidden_ND), self.activation))
+
+
+class Block(nn.Module):
+    """One layer of a Transformer."""
+
+    def __init__(self, config: TransformerConfig, *, is_causal: bool, is_prenorm: bool) -> None:
+        super().__init__()
+        self.is_prenorm = is_prenorm
+        self.dropout = config.dropout
+        self.attention = SelfAttention(
+            config.width, config.num_heads, dropout=config.attention_dropout, is_causal=is_causal
+        )
+        self.attention_norm = LayerNorm(config.width, eps=config.norm_eps)
+        self.feed_forward = FeedForward(config.width, config.inner_width, config.activation)
+        self.feed_forward_norm = LayerNorm(config.width, eps=config.norm_eps)
+
+    def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
+        """Give each token what it needs of its row, (N, D)."""
+        if self.is_prenorm:
+            hidden_ND = hidden_ND + self._drop(self.attention(self.attention_norm(hidden_ND), rows))
+            return hidden_ND + self._drop(self.feed_forward(self.feed_forward_norm(hidden_ND)))
+        hidden_ND = self.attention_norm(hidden_ND + self._drop(self.attention(hidden_ND, rows)))
+        return self.feed_forward_norm(hidden_ND + self._drop(self.feed_forward(hidden_ND)))
+
+    def maps(self, hidden_ND: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """What `forward` gives without dropout, and the attention, (B, H, T, S)."""
+        if self.is_prenorm:
+            mixed_ND, weights_BHTS = self.attention.maps(self.attention_norm(hidden_ND), rows)
+            hidden_ND = hidden_ND + mixed_ND
+            return hidden_ND + self.feed_forward(self.feed_forward_norm(hidden_ND)), weights_BHTS
+        mixed_ND, weights_BHTS = self.attention.maps(hidden_ND, rows)
+        hidden_ND = self.attention_norm(hidden_ND + mixed_ND)
+        return self.feed_forward_norm(hidden_ND + self.feed_forward(hidden_ND)), weights_BHTS
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return functional.dropout(x, self.dropout, self.training)
+
+
+class Stack(nn.Module):
+    """Blocks one after the other."""
+
+    def __init__(self, config: TransformerConfig, *, is_causal: bool, is_prenorm: bool) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(config, is_causal=is_causal, is_prenorm=is_prenorm)
+            for _ in range(config.num_layers)
+        )
+        # Keep only the input of each block for the backward pass and compute the rest again:
+        # a third more time for a fraction of the memory.
+        self.recompute = False
+
+    def __iter__(self) -> Iterator[Block]:
+        return cast(Iterator[Block], iter(self.blocks))
+
+    def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
+        """Send the tokens through every block, (N, D)."""
+        for block in self:
+            if self.recompute and self.training:
+                hidden_ND = checkpoint(block, hidden_ND, rows, use_reentrant=False)
+            else:
+                hidden_ND = block(hidden_ND, rows)
+        return hidden_ND
+
+    def layers(self, hidden_ND: Tensor, rows: Rows) -> list[Tensor]:
+        """The tokens before the first block and after each one: L + 1 tensors (N, D)."""
+        layers = [hidden_ND]
+        for block in self:
+            layers.append(block(layers[-1], rows))
+        return layers
+
+    def maps(self, hidden_ND: Tensor, rows: Rows) -> list[Tensor]:
+        """The attention of every block, L tensors (B, H, T, S), by the plain path."""
+        maps = []
+        for block in self:
+            hidden_ND, weights_BHTS = block.maps(hidden_ND, rows)
+            maps.append(weights_BHTS)
+        return maps

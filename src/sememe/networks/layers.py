@@ -1,0 +1,48 @@
+"""Linear maps, normalisation and tables whose weights follow the precision of their input.
+
+The weights stay in float32, where small steps add up; what flows through them may be bfloat16.
+A weight is cast where it is used, so that its gradient arrives in float32 again.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Linear(nn.Linear):
+    """y = x Wᵀ + b in the precision of x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map the last axis of x."""
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return functional.linear(x, self.weight.to(x.dtype), bias)
+
+
+class LayerNorm(nn.LayerNorm):
+    """Layer normalisation in the precision of its input; means are taken in float32 inside."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last axis of x."""
+        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
+def activate(x: Tensor, name: str) -> Tensor:
+    """Apply the non-linearity of a feed-forward part by its name in the config."""
+    if name == "relu":
+        return functional.relu(x)
+    return functional.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
+
+
+def initialise(module: nn.Module, std: float, generator: torch.Generator) -> None:
+    """Draw weights from a normal distribution of spread `std`, zero the biases (BERT, GPT)."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=std, generator=generator)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+        if isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+            nn.init.zeros_(part.bias)
