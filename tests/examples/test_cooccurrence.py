@@ -54,7 +54,7 @@ def as_dict(cells: Cells) -> dict[tuple[int, int], float]:
     return dict(zip(keys, cells.values.tolist(), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sentences_of_letters, pair_settings, st.integers(1, 10))
 def test_counts_are_those_of_the_reference(sentences, what, num_words):
     store = open_store(sentences)

@@ -155,18 +155,17 @@ def transposed(matrix: np.ndarray) -> SparseMatrix:
 
 
 def test_a_large_svd_finds_the_largest_singular_values():
-    dense, matrix = random_matrix(700, 20_000, 1)
+    dense, matrix = random_matrix(400, 10_000, 1)
     matrices = Matrices(matrix, transposed(dense), float((dense**2).sum()))
-    vectors, singular = decompose(matrices, 100, 1.0, 1, 2, SILENT)
-    exact = np.linalg.svd(dense.astype(np.float64), compute_uv=False)[:100]
-    assert singular[:20] == pytest.approx(exact[:20], rel=5e-3)
+    vectors, singular = decompose(matrices, 50, 1.0, 1, 2, SILENT)
+    exact = np.linalg.svd(dense.astype(np.float64), compute_uv=False)[:50]
+    assert singular[:20] == pytest.approx(exact[:20], rel=1e-3)
     # The spectrum of such a matrix is flat, which is the worst case for the last values.
-    assert singular == pytest.approx(exact, rel=7e-2) and (singular <= exact * 1.0001).all()
+    assert singular == pytest.approx(exact, rel=3e-2) and (singular <= exact * 1.0001).all()
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=0)
     assert lengths == pytest.approx(singular, rel=1e-4)
-    for workers in (1, 3):
-        again = decompose(matrices, 100, 1.0, 1, workers, SILENT)
-        assert np.array_equal(again.vectors, vectors)
+    again = decompose(matrices, 50, 1.0, 1, 3, SILENT)
+    assert np.array_equal(again.vectors, vectors)
 
 
 def test_more_numbers_than_the_rank_are_zeros():
@@ -251,7 +250,7 @@ def test_what_cannot_be_done_is_said():
 def test_an_interrupt_leaves_nothing_behind(tmp_path, own_cache):
     """Ctrl-C in the middle of the work: no scratch files, no model."""
     generator = np.random.default_rng(3)
-    words = (20_000 * generator.random((20_000, 100)) ** 3).astype(int)
+    words = (20_000 * generator.random((8_000, 100)) ** 3).astype(int)
     text = "\n".join(" ".join(f"w{word}" for word in line) for line in words)
     (tmp_path / "text.txt").write_text(text)
     command = [
