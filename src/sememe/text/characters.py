@@ -30,6 +30,7 @@ BRACKET = 15  # quotes and brackets: may stand between a terminator and the spac
 CLASS_MASK = 15
 UPPER = 16  # flag: upper or title case
 LOWER = 32  # flag: lower case
+OPENING = 64  # flag: a bracket or quote that opens
 
 _SINGLES = {
     "\n": NEWLINE, "\x85": NEWLINE, "\u2028": NEWLINE, "\u2029": NEWLINE,
@@ -45,7 +46,7 @@ _SINGLES |= dict.fromkeys("。！？；｡।॥۔։።", FULL_STOP)
 _CATEGORIES = {
     "Lu": LETTER | UPPER, "Lt": LETTER | UPPER, "Ll": LETTER | LOWER, "Lm": LETTER, "Lo": LETTER,
     "Mn": MARK, "Mc": MARK, "Me": MARK, "Nd": DIGIT, "Nl": DIGIT, "No": DIGIT, "Cf": FORMAT,
-    "Zs": SPACE, "Pi": BRACKET, "Pf": BRACKET, "Ps": BRACKET, "Pe": BRACKET,
+    "Zs": SPACE, "Pi": BRACKET | OPENING, "Pf": BRACKET, "Ps": BRACKET | OPENING, "Pe": BRACKET,
 }  # fmt: skip
 
 _IDEOGRAPHS = (
