@@ -53,6 +53,17 @@ def test_predict_writes_a_line_for_each(sememe, model, tmp_path: Path):
     assert sure[0] == "good"
 
 
+def test_info_and_convert_know_classifiers(sememe, model, train: Path, tmp_path: Path):
+    told = sememe("info", model, "--json").json
+    assert told["kind"] == "fasttext-classifier" and told["labels"] == 2 and told["size"] > 0
+    for arguments in (("m.bin",), ("n.bin", "--format", "fasttext")):
+        assert "2 labels" in sememe("convert", model, *arguments).out
+        predicted = sememe("predict", arguments[0], train).out
+        assert predicted == sememe("predict", model, train).out
+    ran = sememe("neighbors", model, "film", fails=True)
+    assert ran.code == 2 and "fasttext-classifier" in ran.err
+
+
 def test_evaluate_labels(sememe, model, train: Path):
     rows = [
         line.split("\t") for line in sememe("evaluate", "labels", model, train).out.splitlines()

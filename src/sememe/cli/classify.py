@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -114,3 +115,21 @@ def labels(
 
 def _figure(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def is_classifier(path: str | Path) -> bool:
+    """Whether a path is the folder of a classifier."""
+    from sememe.storage.folder import MANIFEST, read_json
+
+    manifest = Path(path) / MANIFEST
+    if not manifest.is_file():
+        return False
+    content = read_json(manifest)
+    return isinstance(content, dict) and content.get("kind") == "fasttext-classifier"
+
+
+def convert_classifier(source: str, target: str) -> None:
+    """Write a classifier as a file of Facebook's program, or as another folder."""
+    model = _open(source, "__label__")
+    model.save(target)
+    typer.echo(f"Wrote {len(model.labels):,} labels, {len(model.words):,} words to {target}.")

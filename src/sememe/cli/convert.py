@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from sememe.cli.classify import convert_classifier, is_classifier
 from sememe.cli.options import Json, Limit
 from sememe.cli.screen import examples, print_json
 
@@ -61,6 +62,9 @@ def convert(
     """
     from sememe.vectors.formats import convert as convert_vectors
 
+    if format in (None, "fasttext", "folder") and is_classifier(source):
+        convert_classifier(source, target)
+        return
     chosen = format or format_of(target)
     vectors = convert_vectors(source, target, chosen, limit=limit, errors=errors, space=space)
     figures = {

@@ -43,6 +43,8 @@ def describe(path: Path) -> dict[str, Any]:
         raise ArtifactError(f"{path / MANIFEST} is not a manifest of ours.")
     if manifest["kind"] == "tokens":
         return _token_store(path)
+    if manifest["kind"] == "fasttext-classifier":
+        return {"kind": manifest["kind"], "path": str(path), "size": _size(path), **manifest}
     return _model(path, manifest)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sememe.cores import in_order
 from sememe.errors import InputError
 from sememe.text.documents import (
     JSON_ENDINGS,
@@ -176,9 +178,8 @@ def _cut(
     if settings.mode == "whitespace" and not settings.lowercase:
         yield from blocks
         return
-    with segmenter(settings, workers) as cut:
-        for block in blocks:
-            yield _cut_block(block, prefix, cut)
+    with segmenter(settings, workers) as cut, ThreadPoolExecutor(workers) as pool:
+        yield from in_order(pool, lambda block: _cut_block(block, prefix, cut), blocks, workers)
 
 
 def _cut_block(block: bytes, prefix: str, cut: Callable[[Batch], Records]) -> bytes:

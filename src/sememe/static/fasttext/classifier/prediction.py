@@ -18,6 +18,7 @@ from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.formats.fasttext import QuantizedMatrix
 
 _LINES = 4_096  # of which the hidden vectors are held at once
+_SMALL = 1 << 26
 
 
 class Found(NamedTuple):
@@ -45,6 +46,10 @@ class Predictor:
         self._prefix = np.frombuffer(config.label_prefix.encode(), np.uint8)
         self._places = weights.places(config.bucket) if config.has_buckets else None
         self._output = _read_only(dense(weights.output).reshape(-1))
+        self._flat_input = _flat(weights.input) if isinstance(weights.input, np.ndarray) else None
+        self._norms = np.empty(0, np.float32)
+        if isinstance(weights.input, QuantizedMatrix) and weights.input.norm_codes is not None:
+            self._norms = weights.input.norms(np.arange(len(weights.input)))
         self._loss = loss_number(config.loss)
         self._children = _children(weights, config)
         steps = np.arange(513, dtype=np.float32) * 16 / 512 - 8
@@ -108,19 +113,16 @@ class Predictor:
         matrix = self.weights.input
         hidden_BD = np.empty((last - first, matrix.shape[1]), np.float32)
         span = (lines.items, lines.ends, first, last)
-        if isinstance(matrix, QuantizedMatrix):
+        if isinstance(matrix, QuantizedMatrix) or self._flat_input is None:
+            assert isinstance(matrix, QuantizedMatrix)
             quantizer = matrix.quantizer
-            norms = np.empty(0, np.float32)
-            if matrix.norm_codes is not None:
-                norms = matrix.norms(np.arange(len(matrix)))
             mean_codes(
                 *span, _read_only(matrix.codes), _read_only(quantizer.centroids),
-                quantizer.part_size, quantizer.last_part_size, norms, hidden_BD,
+                quantizer.part_size, quantizer.last_part_size, self._norms, hidden_BD,
             )  # fmt: skip
         else:
-            flat, width = _flat(matrix)
             rows = np.empty(int(np.diff(lines.ends, prepend=0).max(initial=0)), np.int64)
-            mean_rows(*span, flat, width, len(matrix), rows, hidden_BD)
+            mean_rows(*span, *self._flat_input, len(matrix), rows, hidden_BD)
         return hidden_BD
 
     def predict_all(self, texts: Iterable[bytes], k: int, threshold: float) -> Iterator[Found]:
@@ -166,7 +168,13 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _flat(matrix: np.ndarray) -> tuple[np.ndarray, int]:
-    """(all numbers one after the other, numbers from one row to the next), without a copy."""
+    """(all numbers one after the other, numbers from one row to the next).
+
+    A map of Facebook's file may start at any byte; kernels are compiled once more for such arrays,
+    which takes longer than the copy of a small one.
+    """
+    if not matrix.flags.aligned and matrix.nbytes < _SMALL:
+        matrix = matrix.copy()
     width = matrix.strides[0] // 4 if len(matrix) > 1 else matrix.shape[1]
     size = (len(matrix) - 1) * width + matrix.shape[1] if len(matrix) else 0
     flat = np.lib.stride_tricks.as_strided(np.asarray(matrix), (size,), (4,), writeable=False)
