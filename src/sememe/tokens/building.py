@@ -7,7 +7,6 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,20 +15,17 @@ import numpy as np
 
 from sememe.cores import available_cores
 from sememe.errors import InputError, OptionError
-from sememe.storage.folder import MANIFEST, write_errors, write_folder, write_json
+from sememe.storage.folder import write_errors, write_folder, write_json
 from sememe.storage.tensors import write_tensors
 from sememe.text.records import Records
 from sememe.tokens import kernels
 from sememe.tokens.counting import Content, Tally, tally
 from sememe.tokens.locking import remove_leftovers
+from sememe.tokens.mapped import MappedStore, file_checksum
 from sememe.tokens.merging import Merged, merge
-from sememe.tokens.store import FORMAT, file_checksum, manifest_checksum
+from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
 
-STORE_FILES = {
-    "ids.bin", "sentence_ends.bin", "document_ends.bin", "label_ids.bin", "labels.json",
-    "vocabulary.safetensors", MANIFEST,
-}  # fmt: skip
 _MIN_MEMORY = 1 << 16
 
 
@@ -90,7 +86,7 @@ def build_store(
             f"bytes, not {min_count}, {workers} and {memory}."
         )
     workers = workers or available_cores()
-    refuse_other_folders(path)
+    refuse_other_folders(path, TokenStore)
     remove_leftovers(path)
     scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
     with write_errors(scratch):
@@ -114,12 +110,12 @@ def build_store(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def refuse_other_folders(path: Path) -> None:
-    """Stop before anything but a token store would be replaced."""
+def refuse_other_folders(path: Path, kind: type[MappedStore]) -> None:
+    """Stop before anything but a store of this kind would be replaced."""
     names = {child.name for child in path.iterdir()} if path.is_dir() else set()
-    if (path.exists() and not path.is_dir()) or names - STORE_FILES:
+    if (path.exists() and not path.is_dir()) or names - kind.file_names:
         raise OptionError(
-            f"{path} holds something else than a token store: choose another place for it."
+            f"{path} holds something else than a {kind.noun}: choose another place for it."
         )
 
 
@@ -141,22 +137,7 @@ def write_manifest(
     path = folder / "vocabulary.safetensors"
     write_tensors(path, vocabulary.to_tensors())
     files[path.name] = {"size": path.stat().st_size, "hash": file_checksum(path)}
-    ids = files["ids.bin"]
-    manifest: dict[str, Any] = {
-        "kind": "tokens",
-        "format": FORMAT,
-        "version": version("sememe"),
-        "offsets": "int64",
-        "dtype": ids["dtype"],
-        "num_words": len(vocabulary),
-        "num_tokens": ids["size"] // np.dtype(ids["dtype"]).itemsize,
-        "num_sentences": files["sentence_ends.bin"]["size"] // 8,
-        "num_documents": files["document_ends.bin"]["size"] // 8,
-        **facts,
-        "files": files,
-    }
-    manifest["checksum"] = manifest_checksum(manifest)
-    write_json(folder / MANIFEST, manifest)
+    TokenStore.seal(folder, files, {"num_words": len(vocabulary), **facts})
 
 
 def _runs(found: Tally) -> list[Run]:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.progress import Reporter
@@ -17,7 +17,10 @@ from sememe.storage.leftovers import is_left_over, scratch_mark
 from sememe.storage.places import cache_dir
 from sememe.text.settings import TextSettings
 from sememe.tokens.locking import locked
+from sememe.tokens.mapped import MappedStore
 from sememe.tokens.store import TokenStore
+
+Store = TypeVar("Store", bound=MappedStore)
 
 
 def key_of(*parts: Any) -> str:
@@ -33,31 +36,51 @@ def reuse_or_make(
     make: Callable[[], None],
     note: Callable[[str], None],
 ) -> TokenStore:
-    """Open the store at `path` if it is of that fingerprint; otherwise say why and make it."""
-    store, _ = _usable(path, fingerprint, min_count)
+    """Open the token store at `path` if it serves; otherwise say why not and make it."""
+
+    def lack(store: TokenStore) -> str:
+        is_cut = store.min_count > min_count
+        return f"it leaves out words below {store.min_count:,}" if is_cut else ""
+
+    return reuse(TokenStore, path, fingerprint, lack, make, note)
+
+
+def reuse(
+    kind: type[Store],
+    path: Path,
+    fingerprint: dict[str, Any] | None,
+    lack: Callable[[Store], str],
+    make: Callable[[], None],
+    note: Callable[[str], None],
+) -> Store:
+    """Open the store at `path` if it is of that fingerprint and lacks nothing; or make it."""
+    store, _ = _usable(kind, path, fingerprint, lack)
     if store is not None:
         return store
     with locked(path, note):
         # Another process may have made it while this one waited for the lock.
-        store, reason = _usable(path, fingerprint, min_count)
+        store, reason = _usable(kind, path, fingerprint, lack)
         if store is not None:
             return store
         if reason:
-            note(f"Building the token store {path} again: {reason}.")
+            note(f"Building the {kind.noun} {path} again: {reason}.")
         make()
-        return TokenStore.open(path)
+        return kind.open(path)
 
 
 def _usable(
-    path: Path, fingerprint: dict[str, Any] | None, min_count: int
-) -> tuple[TokenStore | None, str]:
+    kind: type[Store],
+    path: Path,
+    fingerprint: dict[str, Any] | None,
+    lack: Callable[[Store], str],
+) -> tuple[Store | None, str]:
     """The store at `path`, or the reason why it cannot serve; no reason where there is none."""
     if not path.exists():
         return None, ""
     try:
         # Every byte: a damaged id would train a wrong word in silence, and reading them is quick
         # beside an epoch.
-        store = TokenStore.open(path, verify=True)
+        store = kind.open(path, verify=True)
     except ArtifactError as error:
         return None, str(error).rstrip(".")
     if fingerprint is None or store.fingerprint is None:
@@ -69,9 +92,8 @@ def _usable(
             if fingerprint.get(name) != store.fingerprint.get(name)
         )
         return None, f"it was made from other text or settings ({', '.join(names)} changed)"
-    if store.min_count > min_count:
-        return None, f"it leaves out words below {store.min_count:,}"
-    return store, ""
+    reason = lack(store)
+    return (None, reason) if reason else (store, "")
 
 
 def build_from_text(
@@ -90,15 +112,12 @@ def build_from_text(
     fingerprint = stream.fingerprint(corpus, settings)
     if fingerprint is not None:
         fingerprint = json.loads(json.dumps(fingerprint))  # as it will be read back
-    is_temporary = fingerprint is None and path is None
-    if is_temporary:
-        path = temporary_place()
-    place = Path(path or cache_dir() / "stores" / _key(corpus, settings)).absolute()
+    place, is_temporary = place_of(corpus, fingerprint, path, settings.to_dict())
 
     def make() -> None:
         from sememe.tokens.building import build_store
 
-        with _heard(progress, stream.total_bytes(corpus)) as on_bytes:
+        with heard(progress, stream.total_bytes(corpus)) as on_bytes:
             records = stream.segment(corpus, settings, workers=workers, on_bytes=on_bytes)
             with closing(records):  # type: ignore[type-var]
                 build_store(place, records, min_count, workers, memory, fingerprint)
@@ -109,14 +128,24 @@ def build_from_text(
     return store
 
 
-def _key(corpus: Any, settings: TextSettings) -> str:
-    """Names the place by where the text is and how it is cut, so a changed text keeps its place."""
+def place_of(
+    corpus: Any, fingerprint: dict[str, Any] | None, path: Path | None, settings: Any
+) -> tuple[Path, bool]:
+    """Where the store of a text lies, and whether only for this process.
+
+    The place is named by where the text is and how it is cut, so a changed text keeps its place.
+    """
+    if path is not None:
+        return path.absolute(), False
+    if fingerprint is None:
+        return temporary_place().absolute(), True
     names = [corpus] if isinstance(corpus, (str, Path)) else corpus or []
-    return key_of([str(Path(name).absolute()) for name in names], settings.to_dict())
+    key = key_of([str(Path(name).absolute()) for name in names], settings)
+    return (cache_dir() / "stores" / key).absolute(), False
 
 
 @contextmanager
-def _heard(progress: Reporter, total: int | None) -> Iterator[Callable[[int], None]]:
+def heard(progress: Reporter, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show the bytes read so far."""
     with progress.task("reading text", total, "B") as task:
         yield lambda num_bytes: task.update(task.done + num_bytes)
@@ -144,7 +173,7 @@ def temporary_place() -> Path:
     return folder / f"temporary-{scratch_mark()}"
 
 
-def remove_with(store: TokenStore) -> None:
+def remove_with(store: MappedStore) -> None:
     """Remove the store's folder when the store is garbage or the program ends."""
     store.is_temporary = True
     weakref.finalize(store, shutil.rmtree, str(store.path), ignore_errors=True)

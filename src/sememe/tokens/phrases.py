@@ -172,7 +172,7 @@ def join_phrases(
     from sememe.tokens.joining import write_joined
     from sememe.tokens.locking import remove_leftovers
 
-    refuse_other_folders(path)
+    refuse_other_folders(path, TokenStore)
     remove_leftovers(path)
     scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
     try:

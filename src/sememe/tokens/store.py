@@ -1,119 +1,52 @@
 """The token store: a text as memory-mapped word ids, written once and read by every epoch.
 
-A folder of flat little-endian arrays beside a manifest:
-  ids.bin             uint16 or uint32; an id of len(vocabulary) is any word below min_count
-  sentence_ends.bin   int64 offsets into ids
-  document_ends.bin   int64 offsets into sentence_ends
-  label_ids.bin       uint32 for each document, with labels.json, where the text has labels
-  vocabulary.safetensors
-  sememe.json         format, sizes, checksums, settings and the fingerprint of the text
+The files of mapped.py, where an id of len(vocabulary) is any word below min_count, and
+vocabulary.safetensors.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sememe.errors import ArtifactError
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import MANIFEST, read_json
 from sememe.storage.tensors import read_tensors
 from sememe.text.records import Records
 from sememe.text.settings import TextSettings
+from sememe.tokens.mapped import MappedStore
 from sememe.tokens.vocabulary import Vocabulary
 
-FORMAT = 1
 DEFAULT_MEMORY = 512 << 20
-_BLOCK = 1 << 20
 
 
-def manifest_checksum(manifest: dict[str, Any]) -> str:
-    """A hash of everything in the manifest but the hash itself."""
-    content = {key: value for key, value in manifest.items() if key != "checksum"}
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+class TokenStore(MappedStore):
+    """A text as word ids, with the ends of its sentences and documents; open it or build it."""
 
-
-def file_checksum(path: Path) -> str:
-    """A hash of the whole file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-class TokenStore:
-    """A text as ids, with the ends of its sentences and documents; open it or build it."""
+    kind = "tokens"
+    format = 1
+    noun = "token store"
+    file_names = MappedStore.file_names | {"vocabulary.safetensors"}
 
     def __init__(self, path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.path, self.manifest = path, manifest
-        self.is_temporary = False
+        super().__init__(path, manifest, arrays)
         self.vocabulary = Vocabulary.from_tensors(read_tensors(path / "vocabulary.safetensors"))
-        self.ids = arrays["ids.bin"]
-        self.sentence_ends = arrays["sentence_ends.bin"]
-        self.document_ends = arrays["document_ends.bin"]
-        self.label_ids = arrays.get("label_ids.bin")
-        self.labels: list[str] | None = None
-        if self.label_ids is not None:
-            self.labels = read_json(path / "labels.json")
 
     @property
     def min_count(self) -> int:
         """The fewest occurrences that give a word an id of its own."""
         return int(self.manifest["min_count"])
 
-    @property
-    def num_tokens(self) -> int:
-        """Words of the text, those below min_count included."""
-        return int(self.manifest["num_tokens"])
-
-    @property
-    def fingerprint(self) -> dict[str, Any] | None:
-        """What identifies the text and the settings it was cut with, where that is known."""
-        return self.manifest["fingerprint"]
-
-    def blocks(self, size: int = _BLOCK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the ids in blocks of `size` as uint32, with the ends of sentences in each.
-
-        They are read, not mapped: pages of a map would count as memory of this process.
-        """
-        dtype, num_read = self.ids.dtype, 0
-        for start in range(0, self.num_tokens, size):
-            num = min(size, self.num_tokens - start)
-            ids = np.fromfile(self.path / "ids.bin", dtype, num, offset=start * dtype.itemsize)
-            last = num_read + int(
-                np.searchsorted(self.sentence_ends[num_read:], start + num, "right")
-            )
-            ends = np.fromfile(
-                self.path / "sentence_ends.bin", np.int64, last - num_read, offset=8 * num_read
-            )
-            num_read = last
-            yield ids.astype(np.uint32, copy=False), ends - start
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        return {"words": (len(self.vocabulary), self.manifest["num_words"]), **super()._sizes()}
 
     def __repr__(self) -> str:
         return (
             f"TokenStore({str(self.path)!r}: {self.num_tokens:,} words, "
             f"{len(self.vocabulary):,} of them distinct, min_count {self.min_count})"
         )
-
-    @classmethod
-    def open(cls, path: str | Path, *, verify: bool = False) -> TokenStore:
-        """Map the store at `path`; `verify` also reads every byte against its checksum."""
-        path = Path(path)
-        manifest = _read_manifest(path)
-        try:
-            store = cls(path, manifest, _map_arrays(path, manifest))
-            _check_fit(store)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise _broken(path, f"its manifest lacks {error}") from error
-        except (OSError, ValueError) as error:
-            raise _broken(path, str(error)) from error
-        if verify:
-            _verify(store)
-        return store
 
     @classmethod
     def build(
@@ -164,67 +97,3 @@ def open_or_build(
         return caching.check_min_count(corpus, min_count)
     place = None if path is None else Path(path)
     return caching.build_from_text(corpus, settings, place, min_count, workers, memory, progress)
-
-
-def _broken(path: Path, what: str) -> ArtifactError:
-    return ArtifactError(
-        f"The token store {path} cannot be used: {what}. Delete it and build it again."
-    )
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    if not path.is_dir():
-        raise ArtifactError(f"There is no token store at {path}.")
-    manifest = read_json(path / MANIFEST)
-    if not isinstance(manifest, dict) or manifest.get("kind") != "tokens":
-        raise ArtifactError(f"{path} is not a token store: its {MANIFEST} says another kind.")
-    if manifest.get("format") != FORMAT:
-        raise _broken(path, f"its format is {manifest.get('format')}, this version reads {FORMAT}")
-    if manifest.get("checksum") != manifest_checksum(manifest):
-        raise _broken(path, f"its {MANIFEST} was changed after it was written")
-    return manifest
-
-
-def _map_arrays(path: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
-    arrays: dict[str, np.ndarray] = {}
-    for name, entry in manifest["files"].items():
-        file = path / name
-        if not file.is_file():
-            raise _broken(path, f"{name} is missing")
-        if file.stat().st_size != entry["size"]:
-            raise _broken(
-                path, f"{name} has {file.stat().st_size:,} bytes instead of {entry['size']:,}"
-            )
-        if "dtype" in entry:
-            arrays[name] = np.memmap(file, np.dtype(entry["dtype"]), "r")
-        elif file_checksum(file) != entry["hash"]:
-            raise _broken(path, f"{name} was changed after it was written")
-    return arrays
-
-
-def _check_fit(store: TokenStore) -> None:
-    expected = {
-        "words": (len(store.vocabulary), store.manifest["num_words"]),
-        "ids": (len(store.ids), store.num_tokens),
-        "sentence ends": (int(store.sentence_ends[-1]), len(store.ids)),
-        "document ends": (int(store.document_ends[-1]), len(store.sentence_ends)),
-    }
-    for what, (found, right) in expected.items():
-        if found != right:
-            raise _broken(store.path, f"its {what} do not fit ({found:,} instead of {right:,})")
-    if store.label_ids is not None and len(store.label_ids) != len(store.document_ends):
-        raise _broken(store.path, "its labels do not fit its documents")
-
-
-def _verify(store: TokenStore) -> None:
-    from sememe.tokens.kernels import roll
-
-    for name, entry in store.manifest["files"].items():
-        if "dtype" not in entry:
-            continue  # compared whenever a store is opened
-        rolled = np.uint64(0)
-        with (store.path / name).open("rb") as file:  # not mapped, as in `blocks`
-            while len(numbers := np.fromfile(file, np.dtype(entry["dtype"]), _BLOCK)):
-                rolled = np.uint64(roll(numbers.astype(np.int64), rolled))
-        if f"{int(rolled):016x}" != entry["hash"]:
-            raise _broken(store.path, f"{name} was changed after it was written")

@@ -26,7 +26,7 @@ from sememe.examples.cooccurrence import Cells
 from sememe.static.glove.config import MAX_WORDS
 from sememe.storage.folder import MANIFEST, read_json, write_errors, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
-from sememe.tokens.store import file_checksum
+from sememe.tokens.mapped import file_checksum
 
 FORMAT = 1
 ROWS, COLUMNS, STEP = 512, 512, 16_384

@@ -1,0 +1,192 @@
+"""What every store of a text as ids shares: memory-mapped arrays, checked against a manifest.
+
+A folder of flat little-endian arrays beside a manifest:
+  ids.bin             uint16 or uint32
+  sentence_ends.bin   int64 offsets into ids
+  document_ends.bin   int64 offsets into sentence_ends
+  label_ids.bin       uint32 for each document, with labels.json, where the text has labels
+  sememe.json         format, sizes, checksums, settings and the fingerprint of the text
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sememe.errors import ArtifactError
+from sememe.storage.folder import MANIFEST, read_json, write_json
+
+_BLOCK = 1 << 20
+
+
+def manifest_checksum(manifest: dict[str, Any]) -> str:
+    """A hash of everything in the manifest but the hash itself."""
+    content = {key: value for key, value in manifest.items() if key != "checksum"}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def file_checksum(path: Path) -> str:
+    """A hash of the whole file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+class MappedStore:
+    """A text as ids, with the ends of its sentences and documents."""
+
+    kind: ClassVar[str]
+    format: ClassVar[int]
+    noun: ClassVar[str]
+    file_names: ClassVar[frozenset[str]] = frozenset(
+        ["ids.bin", "sentence_ends.bin", "document_ends.bin", "label_ids.bin", "labels.json",
+         MANIFEST]
+    )  # fmt: skip
+
+    def __init__(self, path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.path, self.manifest = path, manifest
+        self.is_temporary = False
+        self.ids = arrays["ids.bin"]
+        self.sentence_ends = arrays["sentence_ends.bin"]
+        self.document_ends = arrays["document_ends.bin"]
+        self.label_ids = arrays.get("label_ids.bin")
+        self.labels: list[str] | None = None
+        if self.label_ids is not None:
+            self.labels = read_json(path / "labels.json")
+
+    @property
+    def num_tokens(self) -> int:
+        """How many ids the text has."""
+        return int(self.manifest["num_tokens"])
+
+    @property
+    def fingerprint(self) -> dict[str, Any] | None:
+        """What identifies the text and the settings it was cut with, where that is known."""
+        return self.manifest["fingerprint"]
+
+    def blocks(self, size: int = _BLOCK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give the ids in blocks of `size` as uint32, with the ends of sentences in each.
+
+        They are read, not mapped: pages of a map would count as memory of this process.
+        """
+        dtype, num_read = self.ids.dtype, 0
+        for start in range(0, self.num_tokens, size):
+            num = min(size, self.num_tokens - start)
+            ids = np.fromfile(self.path / "ids.bin", dtype, num, offset=start * dtype.itemsize)
+            last = num_read + int(
+                np.searchsorted(self.sentence_ends[num_read:], start + num, "right")
+            )
+            ends = np.fromfile(
+                self.path / "sentence_ends.bin", np.int64, last - num_read, offset=8 * num_read
+            )
+            num_read = last
+            yield ids.astype(np.uint32, copy=False), ends - start
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> Self:
+        """Map the store at `path`; `verify` also reads every byte against its checksum."""
+        path = Path(path)
+        manifest = cls._read_manifest(path)
+        try:
+            store = cls(path, manifest, cls._map_arrays(path, manifest))
+            store._check_fit()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise cls._broken(path, f"its manifest lacks {error}") from error
+        except (OSError, ValueError) as error:
+            raise cls._broken(path, str(error)) from error
+        if verify:
+            store._verify()
+        return store
+
+    @classmethod
+    def seal(cls, folder: Path, files: dict[str, dict[str, Any]], facts: dict[str, Any]) -> None:
+        """Finish a store in `folder`: write the manifest over all its files."""
+        ids = files["ids.bin"]
+        manifest: dict[str, Any] = {
+            "kind": cls.kind,
+            "format": cls.format,
+            "version": version("sememe"),
+            "offsets": "int64",
+            "dtype": ids["dtype"],
+            "num_tokens": ids["size"] // np.dtype(ids["dtype"]).itemsize,
+            "num_sentences": files["sentence_ends.bin"]["size"] // 8,
+            "num_documents": files["document_ends.bin"]["size"] // 8,
+            **facts,
+            "files": files,
+        }
+        manifest["checksum"] = manifest_checksum(manifest)
+        write_json(folder / MANIFEST, manifest)
+
+    @classmethod
+    def _broken(cls, path: Path, what: str) -> ArtifactError:
+        return ArtifactError(
+            f"The {cls.noun} {path} cannot be used: {what}. Delete it and build it again."
+        )
+
+    @classmethod
+    def _read_manifest(cls, path: Path) -> dict[str, Any]:
+        if not path.is_dir():
+            raise ArtifactError(f"There is no {cls.noun} at {path}.")
+        manifest = read_json(path / MANIFEST)
+        if not isinstance(manifest, dict) or manifest.get("kind") != cls.kind:
+            raise ArtifactError(f"{path} is not a {cls.noun}: its {MANIFEST} says another kind.")
+        if manifest.get("format") != cls.format:
+            raise cls._broken(
+                path, f"its format is {manifest.get('format')}, this version reads {cls.format}"
+            )
+        if manifest.get("checksum") != manifest_checksum(manifest):
+            raise cls._broken(path, f"its {MANIFEST} was changed after it was written")
+        return manifest
+
+    @classmethod
+    def _map_arrays(cls, path: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
+        arrays: dict[str, np.ndarray] = {}
+        for name, entry in manifest["files"].items():
+            file = path / name
+            if not file.is_file():
+                raise cls._broken(path, f"{name} is missing")
+            if file.stat().st_size != entry["size"]:
+                raise cls._broken(
+                    path, f"{name} has {file.stat().st_size:,} bytes instead of {entry['size']:,}"
+                )
+            if "dtype" in entry:
+                arrays[name] = np.memmap(file, np.dtype(entry["dtype"]), "r")
+            elif file_checksum(file) != entry["hash"]:
+                raise cls._broken(path, f"{name} was changed after it was written")
+        return arrays
+
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """What must be equal in a whole store: name, what was found, what is right."""
+        return {
+            "ids": (len(self.ids), self.num_tokens),
+            "sentence ends": (int(self.sentence_ends[-1]), len(self.ids)),
+            "document ends": (int(self.document_ends[-1]), len(self.sentence_ends)),
+        }
+
+    def _check_fit(self) -> None:
+        for what, (found, right) in self._sizes().items():
+            if found != right:
+                raise self._broken(
+                    self.path, f"its {what} do not fit ({found:,} instead of {right:,})"
+                )
+        if self.label_ids is not None and len(self.label_ids) != len(self.document_ends):
+            raise self._broken(self.path, "its labels do not fit its documents")
+
+    def _verify(self) -> None:
+        from sememe.tokens.kernels import roll
+
+        for name, entry in self.manifest["files"].items():
+            if "dtype" not in entry:
+                continue  # compared whenever a store is opened
+            rolled = np.uint64(0)
+            with (self.path / name).open("rb") as file:  # not mapped, as in `blocks`
+                while len(numbers := np.fromfile(file, np.dtype(entry["dtype"]), _BLOCK)):
+                    rolled = np.uint64(roll(numbers.astype(np.int64), rolled))
+            if f"{int(rolled):016x}" != entry["hash"]:
+                raise self._broken(self.path, f"{name} was changed after it was written")
