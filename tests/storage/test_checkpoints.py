@@ -31,6 +31,15 @@ def test_the_newest_is_kept_and_the_others_go(tmp_path: Path) -> None:
     assert sorted(path.name for path in keeper.folder.iterdir()) == ["latest.json", "step-3"]
 
 
+def test_several_are_kept_when_asked(tmp_path: Path) -> None:
+    keeper = Checkpoints(tmp_path / "run", keep=2)
+    for step in (5, 10, 15):
+        write(keeper, step, str(step))
+    assert state(keeper) == "15"
+    names = ["latest.json", "step-10", "step-15"]
+    assert sorted(path.name for path in keeper.folder.iterdir()) == names
+
+
 def test_a_write_that_fails_leaves_the_last_one(tmp_path: Path) -> None:
     keeper = Checkpoints(tmp_path / "run")
     write(keeper, 1, "one")

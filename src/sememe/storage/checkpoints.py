@@ -14,10 +14,10 @@ _POINTER = "latest.json"
 
 
 class Checkpoints:
-    """Keeps the newest checkpoint in `folder`; a kill at any moment leaves a whole one."""
+    """Keeps the newest checkpoints in `folder`; a kill at any moment leaves a whole one."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, *, keep: int = 1) -> None:
+        self.folder, self.keep = Path(folder), keep
 
     @contextmanager
     def write(self, step: int) -> Iterator[Path]:
@@ -29,7 +29,7 @@ class Checkpoints:
         with write_folder(self.folder / name) as scratch:
             yield scratch
         write_json(self.folder / _POINTER, {"latest": name})
-        self._remove_all_but(name)
+        self._rotate(name)
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint, or None where there is none."""
@@ -47,8 +47,12 @@ class Checkpoints:
         """Remove every checkpoint."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _remove_all_but(self, name: str) -> None:
-        for path in self.folder.iterdir():
+    def _rotate(self, newest: str) -> None:
+        folders = [path for path in self.folder.iterdir() if path.is_dir()]
+        others = [p for p in folders if p.name.startswith("step-") and p.name != newest]
+        others.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        kept = {newest, *(path.name for path in others[: self.keep - 1])}
+        for path in folders:
             # Scratch folders that a killed run left behind go too.
-            if path.is_dir() and path.name != name:
+            if path.name not in kept:
                 shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,75 @@
+"""Time as an amount of work: durations as people write them, and the steps that fit into one."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sememe.errors import OptionError
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m(?:in)?|s)\s*", re.IGNORECASE)
+_SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+# The first steps also allocate, compile and fill caches.
+WARM_STEPS = 3
+
+
+def parse_duration(text: str, name: str = "budget") -> float:
+    """Turn 20m, 1h30m or 45s into seconds; a plain number would leave the unit open."""
+    parts = _PART.findall(text)
+    seconds = sum(float(number) * _SECONDS[unit[0].lower()] for number, unit in parts)
+    if not parts or _PART.sub("", text).strip() or not seconds > 0:
+        raise OptionError(f"{name} must be a time such as 20m, 1h30m or 45s, not {text!r}.")
+    return seconds
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of one step and of one validation, as they were measured."""
+
+    step_s: float
+    evaluation_s: float
+    spent_s: float
+
+    def steps_within(self, budget_s: float, num_evaluations: Callable[[int], int]) -> int:
+        """The most steps that fit, with their validations, into what is left of the budget."""
+        left_s = max(0.0, budget_s - self.spent_s)
+        num_steps = math.floor(left_s / self.step_s)
+        for _ in range(4):  # the number of validations depends on that of the steps
+            spare_s = left_s - num_evaluations(num_steps) * self.evaluation_s
+            num_steps = max(1, math.floor(spare_s / self.step_s))
+        return num_steps
+
+
+def measure(
+    step: Callable[[int], None],
+    evaluate: Callable[[], object],
+    budget_s: float,
+    decided: Callable[[bool], bool] = lambda choice: choice,
+) -> Speed:
+    """Time some first steps and one validation; about a twentieth of the budget is spent on it.
+
+    `decided` gives the choice of one process to all of them, for they must do the same steps.
+    """
+    begun_s = time.monotonic()
+    for index in range(WARM_STEPS):
+        step(index)
+    evaluate()
+    warm_s = time.monotonic()
+    evaluate()
+    stepping_s = time.monotonic()
+    num_timed = 0
+
+    def is_enough() -> bool:
+        now_s = time.monotonic()
+        if now_s - begun_s > budget_s / 4:
+            return True
+        return num_timed >= 5 and now_s - stepping_s >= min(20.0, budget_s / 25)
+
+    while not num_timed or not decided(is_enough()):
+        step(WARM_STEPS + num_timed)
+        num_timed += 1
+    now_s = time.monotonic()
+    return Speed((now_s - stepping_s) / num_timed, stepping_s - warm_s, now_s - begun_s)

@@ -1,0 +1,305 @@
+"""The loop: numbered steps of an objective, with progress, history, checkpoints and resume.
+
+Everything that is random in a step (its batch, dropout) and its learning rate are functions of the
+step's number, so a run that was killed goes on to the bit from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sememe.errors import ArtifactError, DivergedError, OptionError
+from sememe.examples.randomness import stream_key
+from sememe.progress import SILENT, History, Reporter
+from sememe.storage.checkpoints import Checkpoints
+from sememe.training.budget import measure
+from sememe.training.checkpointing import (
+    HISTORY,
+    keep_steps,
+    kept_steps,
+    read_state,
+    read_weights,
+    write_state,
+)  # fmt: skip
+from sememe.training.config import TrainingConfig
+from sememe.training.distributed import Processes
+from sememe.training.evaluation import Validation
+from sememe.training.feeding import Part, fed, own_parts, to_device
+from sememe.training.interruption import Interruption
+from sememe.training.memory import explained_memory
+from sememe.training.objective import Source, Totals
+from sememe.training.optimizers import make_optimizer
+from sememe.training.precision import TYPES, choose_device, choose_precision, reproducible
+from sememe.training.records import Recorder
+from sememe.training.schedules import rate_at
+
+_RECORDS = 200  # about as many records a run leaves in its history
+_DROPOUT = 0x44  # the purpose of a stream of random numbers
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What a training needs beside the network: batches, options, and places to write to."""
+
+    source: Source
+    config: TrainingConfig
+    validation: Validation | None = None
+    # Adds to the figures of a validation what can be told from them, such as a perplexity.
+    on_validation: Callable[[dict[str, float]], dict[str, float]] = lambda figures: figures
+    reporter: Reporter = SILENT
+    keeper: Checkpoints | None = None
+    resume: bool = False
+    plan: dict[str, Any] = field(default_factory=dict)  # identifies the run in its checkpoints
+    writer: Any = None  # TensorBoard's
+    processes: Processes = Processes()
+
+
+class Loop:
+    """Trains one objective as a run says."""
+
+    def __init__(self, objective: Any, run: Run) -> None:
+        config = run.config
+        self.run, self.config, self.objective = run, config, objective
+        self.device = choose_device(config.device, run.processes.local_rank)
+        self.precision = choose_precision(config.precision, self.device)
+        self.num_steps = self.step = 0
+        self.recorder = Recorder(objective.counted_by, run.processes, run.writer)
+        self._norm: torch.Tensor | None = None
+
+    @property
+    def history(self) -> History:
+        """The records so far."""
+        return self.recorder.history
+
+    def train(self) -> History:
+        """Do every step that is left, and give the figures of the whole run."""
+        run = self.run
+        if self.config.batch_size < self.config.accumulate * run.processes.size:
+            raise OptionError(
+                f"batch_size ({self.config.batch_size}) is smaller than the parts of a step: "
+                f"accumulate ({self.config.accumulate}) × processes ({run.processes.size})."
+            )
+        with reproducible(self.device, self.config.num_workers), explained_memory(self.config):
+            self._start()
+            found = run.keeper.latest() if run.keeper is not None and run.resume else None
+            self.num_steps = self._fixed_steps()
+            self.recorder.begin()
+            if found is not None:
+                self._restore(found)
+            with Interruption() as interruption:
+                self._guarded(interruption)
+        return self.history
+
+    def _start(self) -> None:
+        self.objective.to(self.device)
+        self.objective.precision = TYPES[self.precision]
+        self.objective.train()
+        self._renew()
+        network: Any = torch.compile(self.objective) if self.config.compile else self.objective
+        self.module = self.run.processes.wrap(network, self.device)
+
+    def _renew(self) -> None:
+        """Make an optimizer that has seen nothing."""
+        self.optimizer = make_optimizer(self.objective, self.config)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
+
+    def _fixed_steps(self) -> int:
+        """The number of steps: that of the run to be resumed, or a new one, which is kept."""
+        run, keeper = self.run, self.run.keeper
+        if keeper is not None and run.resume and (num_steps := kept_steps(keeper, run.plan)):
+            return num_steps
+        num_steps = int(run.processes.decided(self._new_steps()))
+        if keeper is not None and run.processes.is_main:
+            if keeper.latest() is not None:
+                run.reporter.note(f"Starting anew: the checkpoint in {keeper.folder} is removed.")
+            keep_steps(keeper, num_steps, run.plan)
+        return num_steps
+
+    def _new_steps(self) -> int:
+        config = self.config
+        if config.steps:
+            return config.steps
+        if config.epochs:
+            return max(1, self.run.source.num_steps(config.epochs))
+        self.run.reporter.note("Measuring the speed.")
+        num_steps = self._measured(config.budget_s)
+        self.run.reporter.note(f"{num_steps:,} steps fit into the budget.")
+        return num_steps
+
+    def _measured(self, budget_s: float) -> int:
+        """The steps that fit into a budget; the weights are afterwards as they were before."""
+        kept = {
+            name: tensor.to("cpu", copy=True)
+            for name, tensor in self.objective.state_dict().items()
+        }
+        self.num_steps = 1 << 40  # the rate stays at its lowest
+        with self._batches() as batches:
+
+            def step(index: int) -> None:
+                parts = next(batches)
+                self._do(index, parts, self._agreed(parts, False, False)[0])
+                self.recorder.wait()
+
+            speed = measure(step, self._validate, budget_s, self.run.processes.decided)
+        self.objective.load_state_dict(kept)
+        self._renew()
+        return speed.steps_within(budget_s, lambda num: math.ceil(num / self._period(num)))
+
+    def _period(self, num_steps: int) -> int:
+        """Steps between two validations."""
+        return self.config.evaluate_every or max(1, math.ceil(num_steps / 10))
+
+    def _guarded(self, interruption: Interruption) -> None:
+        """Drive, and say of a divergence where and what to do."""
+        try:
+            self._drive(interruption)
+        except DivergedError as error:
+            kept = self.run.keeper.latest() if self.run.keeper is not None else None
+            where = f" The last good weights are in {kept}." if kept is not None else ""
+            raise DivergedError(
+                f"Training diverged at step {self.step:,}: {error}. Start again with a lower "
+                f"learning_rate ({self.config.learning_rate:g}) or a longer warmup.{where}"
+            ) from None
+
+    def _drive(self, interruption: Interruption) -> None:
+        saved_s, period_s = time.monotonic(), 60 * self.config.checkpoint_minutes or math.inf
+        task = self.run.reporter.task("training", self.num_steps, "steps", start=self.step)
+        with task, self._batches() as batches:
+            while self.step < self.num_steps:
+                parts = next(batches)
+                is_due = time.monotonic() - saved_s >= period_s
+                counts, is_asked, is_due = self._agreed(parts, interruption.is_asked, is_due)
+                if is_asked:
+                    self._stop()
+                if is_due:
+                    self._checkpoint()
+                    saved_s = time.monotonic()
+                self._do(self.step, parts, counts)
+                self.step += 1
+                self._look()
+                task.update(self.step, **self.recorder.shown())
+
+    @contextmanager
+    def _batches(self) -> Iterator[Iterator[list[Part]]]:
+        """The parts of every step from the present one on."""
+        source, processes, accumulate = self.run.source, self.run.processes, self.config.accumulate
+
+        def make(step: int) -> list[Part]:
+            return own_parts(source, self.objective, step, accumulate, processes)
+
+        with fed(make, range(self.step, 1 << 62), self.device) as batches:
+            yield batches
+
+    def _agreed(
+        self, parts: list[Part], is_asked: bool, is_due: bool
+    ) -> tuple[dict[str, float], bool, bool]:
+        """The counts of a step over all processes, and whether one must stop or save."""
+        names = list(Totals(self.objective.counted_by).counts)
+        own = [float(sum(part.counts.get(name, 0) for part in parts)) for name in names]
+        processes = self.run.processes
+        *counts, asked, due = processes.sum([*own, is_asked, is_due and processes.is_main])
+        return dict(zip(names, counts, strict=True)), bool(asked), bool(due)
+
+    def _do(self, step: int, parts: list[Part], counts: dict[str, float]) -> None:
+        """One step: the gradients of all parts, then one move of the weights."""
+        processes = self.run.processes
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate_at(step, self.num_steps, self.config)
+        shares = self._on_device(counts)
+        for index, part in enumerate(parts):
+            number = index * processes.size + processes.rank
+            torch.manual_seed(stream_key(self.config.seed, _DROPOUT, step, number) >> 1)
+            with self._synchronised(is_last=index == len(parts) - 1):
+                loss, figures = self.module(to_device(part.prepared, self.device), shares)
+                # Gradients are averaged over the processes, and the loss is a share already.
+                self.scaler.scale(loss * processes.size).backward()
+            self.recorder.add(figures)
+        self.recorder.add_counts(counts)
+        self._move()
+
+    def _synchronised(self, *, is_last: bool) -> AbstractContextManager[object]:
+        """Gradients travel between processes once a step."""
+        if self.run.processes.size == 1 or is_last:
+            return nullcontext()
+        return self.module.no_sync()  # type: ignore[operator]
+
+    def _move(self) -> None:
+        if self.config.clip:
+            self.scaler.unscale_(self.optimizer)
+            self._norm = torch.nn.utils.clip_grad_norm_(
+                self.objective.parameters(), self.config.clip
+            )
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _on_device(self, counts: dict[str, float]) -> dict[str, torch.Tensor]:
+        row = torch.tensor([max(1.0, count) for count in counts.values()])
+        if self.device.type == "cuda":
+            row = row.pin_memory()
+        return dict(zip(counts, to_device(row, self.device).unbind(), strict=True))
+
+    def _look(self) -> None:
+        """Record, check and validate where it is time to."""
+        step, is_end = self.step, self.step == self.num_steps
+        if is_end or step % max(1, self.num_steps // _RECORDS) == 0:
+            more = {
+                "epoch": step / max(1, self.run.source.batches_per_epoch),
+                "learning_rate": rate_at(step - 1, self.num_steps, self.config),
+            }
+            if self._norm is not None:
+                more["gradient_norm"] = float(self._norm)
+            self.recorder.record(step, **more)
+        elif self.device.type == "cpu":  # a GPU would have to wait
+            self.recorder.check()
+        if self.run.validation is not None and (is_end or step % self._period(self.num_steps) == 0):
+            figures = self._validate()
+            named = {f"validation_{name}": value for name, value in figures.items()}
+            self.recorder.keep(step, named)
+            self.recorder.pause()
+
+    def _validate(self) -> dict[str, float]:
+        """The figures of the validation, or none where there is none."""
+        run = self.run
+        if run.validation is None:
+            return {}
+        figures = run.validation(self.objective, self.device, run.processes)
+        return run.on_validation(figures)
+
+    def _stop(self) -> None:
+        self._checkpoint()
+        if self.run.keeper is not None:
+            self.run.reporter.note(f"Saved step {self.step:,} in {self.run.keeper.folder}.")
+        raise KeyboardInterrupt
+
+    def _checkpoint(self) -> None:
+        """Write the state, unless its numbers are broken."""
+        self.recorder.check()
+        state = {
+            "step": self.step, "plan": self.run.plan, "records": self.recorder.to_dict(),
+            "scaler": self.scaler.state_dict(),
+        }  # fmt: skip
+        if self.run.keeper is not None and self.run.processes.is_main:
+            with self.run.keeper.write(self.step) as folder:
+                write_state(folder, self.objective, self.optimizer, state, self.history)
+        self.recorder.pause()
+
+    def _restore(self, found: Path) -> None:
+        state = read_state(found, self.run.plan)
+        read_weights(found, self.objective, self.optimizer)
+        try:
+            self.step = int(state["step"])
+            self.recorder.restore(state["records"], History.load(found / HISTORY), self.device)
+            if state["scaler"]:
+                self.scaler.load_state_dict(state["scaler"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{found} is damaged ({error}): start without resume.") from error
+        self.run.reporter.note(f"Resuming at step {self.step:,} from {found}.")

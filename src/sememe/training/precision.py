@@ -1,0 +1,60 @@
+"""Where numbers are computed and with how many bits; weights stay float32 everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from sememe.errors import OptionError
+
+TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+
+
+def choose_device(name: str, local_rank: int = 0) -> torch.device:
+    """The device of that name; auto takes a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise OptionError("device is cuda, but PyTorch finds no GPU here; take cpu or auto.")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise OptionError("device is mps, but PyTorch finds no Apple GPU here; take cpu or auto.")
+    return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+
+
+def choose_precision(name: str, device: torch.device) -> str:
+    """The precision of that name; auto takes bf16 on a GPU that has it, fp32 on a CPU."""
+    if name != "auto":
+        if name == "fp16" and device.type == "cpu":
+            raise OptionError("fp16 needs a GPU; on a CPU take fp32 or bf16.")
+        return name
+    if device.type != "cuda":
+        return "fp32"
+    return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+
+
+@contextmanager
+def reproducible(device: torch.device, num_threads: int) -> Iterator[None]:
+    """Compute with so many threads and, on a CPU, in an order that repeats to the bit.
+
+    PyTorch's own settings and random numbers are given back afterwards.
+    """
+    deterministic: Any = torch.utils.deterministic
+    threads, is_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    fills = deterministic.fill_uninitialized_memory
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        try:
+            torch.set_num_threads(num_threads)
+            if device.type == "cpu":
+                # Sums over repeated indices would otherwise depend on which thread is first.
+                torch.use_deterministic_algorithms(True, warn_only=True)
+                deterministic.fill_uninitialized_memory = False  # a help in debugging that costs
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            torch.use_deterministic_algorithms(is_strict, warn_only=warns)
+            deterministic.fill_uninitialized_memory = fills

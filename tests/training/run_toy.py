@@ -1,0 +1,56 @@
+"""Trains the toy network in a process of its own: OUT OPTIONS (JSON); prints its history."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from toys import ToyObjective, ToySource, weights
+
+from sememe.storage.checkpoints import Checkpoints
+from sememe.storage.folder import write_file
+from sememe.storage.tensors import write_tensors
+from sememe.training import TrainingConfig
+from sememe.training.distributed import joined
+from sememe.training.evaluation import Validation
+from sememe.training.loop import Loop, Run
+
+
+class Slow(ToySource):
+    """Takes its time, so that there is something to interrupt."""
+
+    def __init__(self, batch_size: int, pause_s: float) -> None:
+        super().__init__(batch_size)
+        self.pause_s = pause_s
+
+    def batch(self, step: int) -> Any:
+        time.sleep(self.pause_s)
+        return super().batch(step)
+
+
+def main() -> None:
+    out, options = Path(sys.argv[1]), json.loads(sys.argv[2])
+    dropout, pause_s = options.pop("dropout"), options.pop("pause_s", 0.0)
+    config = TrainingConfig(device="cpu", workers=1, learning_rate=0.02, **options)
+    objective = ToyObjective(dropout)
+    keeper = Checkpoints(f"{out}.checkpoints")
+    print("ready", flush=True)
+    with joined() as processes:
+        run = Run(
+            source=Slow(config.batch_size, pause_s), config=config, keeper=keeper, resume=True,
+            validation=Validation(ToySource(config.batch_size, seed=9), 3), processes=processes,
+        )  # fmt: skip
+        history = Loop(objective, run).train()
+    if processes.is_main:
+        with write_file(out) as scratch:
+            write_tensors(scratch, weights(objective))
+        print(json.dumps(list(history)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

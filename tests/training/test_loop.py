@@ -1,0 +1,229 @@
+"""The loop on a toy network: learning, resume to the bit, parts of a step, budgets, divergence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from sememe.errors import ArtifactError, DivergedError, OptionError  # noqa: E402
+from sememe.storage.checkpoints import Checkpoints  # noqa: E402
+from sememe.training import TrainingConfig  # noqa: E402
+from sememe.training.evaluation import Validation  # noqa: E402
+from sememe.training.loop import Loop, Run  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toys import ToyObjective, ToySource, assert_equal, weights  # noqa: E402
+
+
+def config(**options: Any) -> TrainingConfig:
+    small = {"batch_size": 16, "learning_rate": 0.02, "device": "cpu", "workers": 1}
+    amount = {} if "budget" in options or "epochs" in options else {"steps": 40}
+    return TrainingConfig(**small | amount | options)
+
+
+class StopAfter(ToySource):
+    """Presses Ctrl-C while a step is being prepared."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.step = step
+
+    def batch(self, step: int) -> Any:
+        if step == self.step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().batch(step)
+
+
+def run(objective: Any = None, source: Any = None, **options: Any) -> tuple[Any, Loop]:
+    places = {name: options.pop(name) for name in list(options) if name in Run.__dataclass_fields__}
+    objective = objective or ToyObjective()
+    loop = Loop(objective, Run(source=source or ToySource(), config=config(**options), **places))
+    loop.train()
+    return objective, loop
+
+
+def test_it_learns_and_keeps_a_history():
+    validation = Validation(ToySource(seed=9), 8)
+    _, loop = run(steps=200, validation=validation)
+    first, last = loop.history[0], loop.history.last()
+    assert first["loss"] > 1.0 > 0.4 > last["loss"]
+    assert last["validation_class_accuracy"] > 0.85
+    assert last["tokens"] == 200 * 16 and last["step"] == 200
+    assert sum("validation_loss" in record for record in loop.history) == 10
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_other_dropout():
+    first, again, other = (run(seed=seed)[0] for seed in (3, 3, 4))
+    assert_equal(first, again)
+    with pytest.raises(AssertionError):
+        assert_equal(first, other)
+
+
+def test_validation_and_random_numbers_in_between_change_nothing():
+    plain, _ = run()
+    validated, _ = run(validation=Validation(ToySource(seed=9), 3), evaluate_every=3)
+    assert_equal(plain, validated)
+
+
+def test_the_callers_random_numbers_and_settings_stay():
+    objective = ToyObjective()
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    run(objective)
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_parts_of_a_step_give_the_same_weights():
+    whole, _ = run(ToyObjective(dropout=0))
+    parts, loop = run(ToyObjective(dropout=0), accumulate=4)
+    for name, value in weights(whole).items():
+        np.testing.assert_allclose(value, weights(parts)[name], atol=2e-6)
+    assert loop.history.last()["tokens"] == 40 * 16
+
+
+@pytest.mark.parametrize("step", [1, 7, 33])
+def test_ctrl_c_saves_and_resume_goes_on_to_the_bit(tmp_path, step):
+    whole, _ = run()
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(step), keeper=keeper)
+    assert keeper.latest() is not None
+    resumed, loop = run(keeper=keeper, resume=True)
+    assert_equal(whole, resumed)
+    assert [record["step"] for record in loop.history] == list(range(1, 41))
+
+
+def test_the_history_of_a_resumed_run_is_that_of_a_whole_one(tmp_path):
+    _, whole = run(steps=450)
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(151), steps=450, keeper=keeper)  # between two records
+    _, resumed = run(steps=450, keeper=keeper, resume=True)
+    for name in ("step", "loss", "class_accuracy", "learning_rate", "tokens"):
+        np.testing.assert_array_equal(whole.history.column(name), resumed.history.column(name))
+
+
+def test_resume_refuses_other_options_and_other_text(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    plan = {"training": {"learning_rate": 0.02}, "content": {"hash": "a"}}
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(5), keeper=keeper, plan=plan)
+    with pytest.raises(OptionError, match=r"learning_rate was 0.02, is 0.1"):
+        run(keeper=keeper, resume=True, plan=plan | {"training": {"learning_rate": 0.1}})
+    with pytest.raises(ArtifactError, match="other text"):
+        run(keeper=keeper, resume=True, plan=plan | {"content": {"hash": "b"}})
+    with pytest.raises(ArtifactError, match="another network"):
+        run(ToyObjective(width=8), keeper=keeper, resume=True, plan=plan)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(5), keeper=keeper)
+    (keeper.latest() / "state.json").write_text("{}")
+    with pytest.raises(ArtifactError, match="without resume"):
+        run(keeper=keeper, resume=True)
+
+
+def test_a_budget_is_measured_then_fixed(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(60), budget="1s", keeper=keeper, checkpoint_minutes=0)
+    _, resumed = run(budget="1s", keeper=keeper, resume=True)
+    assert resumed.num_steps > 60
+    same, _ = run(steps=resumed.num_steps)
+    assert_equal(same, resumed.objective)
+
+
+def test_a_budget_ends_about_in_time():
+    _, loop = run(budget="3s", validation=Validation(ToySource(seed=9), 8))
+    assert 1.0 < loop.history.last()["seconds"] < 6.0
+    assert loop.history.last()["learning_rate"] < 0.02 * 0.05
+
+
+def test_epochs_are_turned_into_steps():
+    _, loop = run(epochs=1.2)
+    assert loop.num_steps == 30 and loop.history.last()["epoch"] == pytest.approx(1.2)
+
+
+class Poisoned(ToySource):
+    """Gives numbers that are none from a step on."""
+
+    def batch(self, step: int) -> Any:
+        batch = super().batch(step)
+        if step >= 20:
+            batch.rows_BD[0, 0] = np.nan
+        return batch
+
+
+def test_broken_numbers_are_said_and_the_last_good_weights_kept(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(DivergedError, match=r"step 2\d.*not a number.*last good weights"):
+        run(source=Poisoned(), keeper=keeper, checkpoint_minutes=1e-9)
+    kept = np.fromfile(keeper.latest() / "model.safetensors", np.uint8)
+    assert kept.size and keeper.latest().name <= "step-20"
+    _, loop = run(keeper=keeper, resume=True)
+    assert loop.history.last()["step"] == 40
+
+
+class Flipped(ToySource):
+    """Turns the lesson round from a step on and shouts."""
+
+    def batch(self, step: int) -> Any:
+        batch = super().batch(step)
+        if step >= 150:
+            batch.classes_B[:] = (batch.classes_B + 1) % 3
+            batch.rows_BD[:] *= 50
+        return batch
+
+
+def test_a_loss_that_runs_away_is_caught():
+    with pytest.raises(DivergedError, match=r"loss rose to .* lower learning_rate"):
+        run(source=Flipped(), steps=300, learning_rate=0.05)
+
+
+def test_too_little_memory_names_the_settings(monkeypatch):
+    def forward(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    objective = ToyObjective()
+    monkeypatch.setattr(objective, "forward", forward)
+    with pytest.raises(OptionError, match=r"16 rows of 128 tokens.*raise accumulate"):
+        run(objective)
+
+
+def test_checkpoints_by_time_rotate(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints", keep=2)
+    run(keeper=keeper, checkpoint_minutes=1e-9)
+    names = sorted(path.name for path in keeper.folder.iterdir())
+    assert names == ["latest.json", "plan.json", "step-38", "step-39"]
+
+
+def test_biases_and_norms_do_not_decay():
+    from sememe.training.optimizers import parameter_groups
+
+    decaying, others = parameter_groups(ToyObjective(), 0.1)
+    assert decaying["weight_decay"] == 0.1 and others["weight_decay"] == 0
+    assert sorted(p.ndim for p in decaying["params"]) == [2, 2]
+    assert sorted(p.ndim for p in others["params"]) == [1, 1, 1, 1]
+
+
+def test_fp16_is_refused_on_a_cpu():
+    with pytest.raises(OptionError, match="fp16 needs a GPU"):
+        run(precision="fp16")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_a_gpu_that_is_not_there():
+    with pytest.raises(OptionError, match="no GPU"):
+        run(device="cuda")
