@@ -47,17 +47,13 @@ class MaskedBatches:
         self.masking = masking or MaskingConfig()
         self._tokenizer, self._seed, self._group_lengths = tokenizer, seed, group_lengths
         self._documents = Documents(store, split)
+        self.num_tokens, self.pad_id = self._documents.num_tokens, int(tokenizer.pad_id)
         plan = SentencePairs if next_sentence else FullSentences
         self._planner = plan(self._documents, length, seed)
         self._masker = Masker(self._documents, tokenizer, self.masking)
-        self._is_fixed = split == "validation"
-        self._sequence = ExampleSequence(self._planner, seed, is_fixed=self._is_fixed)
+        self.is_fixed = split == "validation"
+        self._sequence = ExampleSequence(self._planner, seed, is_fixed=self.is_fixed)
         self._window: tuple[int, Examples, np.ndarray] | None = None
-
-    @property
-    def pad_id(self) -> int:
-        """What fills up short rows."""
-        return self._tokenizer.pad_id
 
     @property
     def rows_per_epoch(self) -> int:
@@ -85,7 +81,7 @@ class MaskedBatches:
 
         It may hold the end of one epoch and the start of the next, so that all are full.
         """
-        if self._is_fixed:
+        if self.is_fixed:
             step %= self.batches_per_epoch
         if not self._group_lengths:
             return self.rows(step * self.batch_size, self.batch_size)
@@ -106,7 +102,7 @@ class MaskedBatches:
         examples = self._sequence.take(window * num_rows, num_rows)
         examples = examples.chosen(np.argsort(examples.sizes, kind="stable"))
         num_batches = -(-len(examples.keys_N) // self.batch_size)
-        if self._is_fixed:
+        if self.is_fixed:
             return examples, np.arange(num_batches)
         key = stream_key(self._seed, BATCHES, window)
         draws = np.array([number(key, index) for index in range(num_batches)], np.uint64)

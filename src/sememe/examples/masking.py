@@ -7,6 +7,7 @@ token is a special or an unused one. B rows, T positions, N hidden tokens.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -72,7 +73,7 @@ class Masker:
         num = hide_rows(
             documents.ids, documents.word_starts, examples.spans_N4, examples.keys_N, lengths_B,
             _UNITS.index(config.unit), config.rate,
-            *(np.uint64(round(min(share, 1.0) * 2**32)) for share in shares),
+            *(np.uint64(math.ceil(min(share, 1.0) * 2**32)) for share in shares),
             self._tokenizer.mask_id, self._replacements, self._is_special_V,
             self._tokenizer.is_continuation_V, self._trie, ids_BT, hidden, targets,
         )  # fmt: skip

@@ -72,12 +72,13 @@ class PackedBatches:
     ) -> None:
         check_sizes(length, batch_size)
         documents = Documents(store, split)
+        self.num_tokens = documents.num_tokens
         self._ids, self._end_id = documents.ids, tokenizer.end_id
         self.pad_id: int = tokenizer.pad_id
         self._stream_ends = np.cumsum(documents.sizes + 1)
         self._firsts = documents.firsts
         self.length, self.batch_size, self._seed = length, batch_size, seed
-        self._is_fixed = split == "validation"
+        self.is_fixed = split == "validation"
 
     @property
     def rows_per_epoch(self) -> int:
@@ -95,7 +96,7 @@ class PackedBatches:
 
     def batch(self, step: int) -> Batch:
         """The batch of a step, counted from 0."""
-        if self._is_fixed:
+        if self.is_fixed:
             step %= self.batches_per_epoch
         return self.rows(step * self.batch_size, self.batch_size)
 
@@ -103,7 +104,7 @@ class PackedBatches:
         """The rows `first` … `first + num` of the endless sequence of rows."""
         from sememe.examples.packing_kernels import fill_stream_rows
 
-        if self._is_fixed:
+        if self.is_fixed:
             num = min(num, self.rows_per_epoch - first)
         ids_BT = np.empty((num, self.length), np.int32)
         lengths_B = np.empty(num, np.int32)
@@ -120,7 +121,7 @@ class PackedBatches:
 
     def _keys(self, epoch: int) -> np.ndarray:
         """Keys of the order of rows and of the place where they start; none when all is fixed."""
-        purposes = () if self._is_fixed else (ROWS, DOCUMENTS)
+        purposes = () if self.is_fixed else (ROWS, DOCUMENTS)
         return np.array([stream_key(self._seed, purpose, epoch) for purpose in purposes], np.uint64)
 
 
