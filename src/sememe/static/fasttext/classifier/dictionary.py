@@ -15,6 +15,7 @@ import numpy as np
 
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.scanning import Table, scan_all, words_as_block
+from sememe.tokens.ngrams import ngram_rows
 from sememe.tokens.vocabulary import Vocabulary
 
 MIX = 11  # purpose of the random stream that gives the order of the lines
@@ -80,7 +81,8 @@ class _Numbering(NamedTuple):
 
 
 def _number(table: Table, config: FastTextClassifierConfig, given: np.ndarray | None) -> _Numbering:
-    from sememe.static.fasttext.classifier.text_kernels import NO_LABEL, UNKNOWN, has_prefix
+    from sememe.static.fasttext.classifier.line_kernels import NO_LABEL, UNKNOWN
+    from sememe.static.fasttext.classifier.scanning_kernels import has_prefix
 
     data, starts, sizes, hashes, counts = table.types
     is_label = np.zeros(len(starts), np.bool_)
@@ -99,37 +101,30 @@ def _number(table: Table, config: FastTextClassifierConfig, given: np.ndarray | 
     kinds[:num_words] = np.arange(num_words)
     kinds[num_types:] = NO_LABEL
     kinds[num_types : num_types + num_labels] = -2 - np.arange(num_labels)
-    ordered = (data, starts[order], sizes[order], hashes[order])
-    words = _vocabulary(data, starts, sizes, counts, order[:num_words])
-    labels = _vocabulary(data, starts, sizes, counts, order[num_types : num_types + num_labels])
+    words = chosen_types(data, starts, sizes, counts, order[:num_words])
+    labels = chosen_types(data, starts, sizes, counts, order[num_types : num_types + num_labels])
     type_ends, type_rows = np.empty(0, np.int64), np.empty(0, np.int32)
     if config.maxn:
-        type_ends, type_rows = rows_of_types(
-            *ordered[:3], kinds, config.minn, config.maxn, config.bucket, num_words
-        )
-        type_ends = type_ends[:num_types].copy()
-    return _Numbering(words, labels, new_ids, kinds, ordered[3], type_ends, type_rows, num_types)
+        types = chosen_types(data, starts, sizes, counts, order[:num_types])
+        type_ends, type_rows = rows_of_types(types, kinds[:num_types], config, num_words)
+    return _Numbering(words, labels, new_ids, kinds, hashes[order], type_ends, type_rows, num_types)
 
 
 def rows_of_types(
-    data: np.ndarray, starts: np.ndarray, sizes: np.ndarray, kinds: np.ndarray,
-    minn: int, maxn: int, bucket: int, num_words: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    types: Vocabulary, kinds: np.ndarray, config: FastTextClassifierConfig, num_words: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(ends, rows) of each type: its own row and those of its n-grams, all buckets having one."""
-    from sememe.static.fasttext.classifier.text_kernels import subword_rows
+    from sememe.static.fasttext.classifier.line_kernels import keep_known
 
-    ends = np.empty(len(starts), np.int64)
-    options = (minn, maxn, bucket, num_words, ends)
-    subword_rows(data, starts, sizes, kinds, *options, np.empty(0, np.int32))
-    rows = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
-    if len(rows):
-        subword_rows(data, starts, sizes, kinds, *options, rows)
-    return ends, rows
+    ends, rows = ngram_rows(types, config.minn, config.maxn, config.bucket)
+    num_rows = keep_known(ends, rows, kinds, num_words)
+    return ends, rows[:num_rows]
 
 
-def _vocabulary(
+def chosen_types(
     data: np.ndarray, starts: np.ndarray, sizes: np.ndarray, counts: np.ndarray, chosen: np.ndarray
 ) -> Vocabulary:
+    """Some types, by their places in `data`, as a vocabulary."""
     ends = np.cumsum(sizes[chosen], dtype=np.int64)
     # Byte i of word w comes from starts[w] + i.
     shifts = np.repeat(starts[chosen] - (ends - sizes[chosen]), sizes[chosen])
@@ -193,7 +188,7 @@ def expand(
     num_words: int,
 ) -> Expanded:
     """Turn tokens into items: rows, or types where `kept_types` says how many are kept."""
-    from sememe.static.fasttext.classifier.text_kernels import expand_lines
+    from sememe.static.fasttext.classifier.line_kernels import expand_lines
 
     type_ends, type_rows = types or (np.empty(0, np.int64), np.empty(0, np.int32))
     num_items = len(tokens) * config.word_ngrams
@@ -223,7 +218,7 @@ def _compact(
     config: FastTextClassifierConfig,
 ) -> np.ndarray:  # fmt: skip
     """Give rows to the buckets that occur; returns these buckets in their order."""
-    from sememe.static.fasttext.classifier.text_kernels import map_buckets, mark_buckets
+    from sememe.static.fasttext.classifier.line_kernels import map_buckets, mark_buckets
 
     if not config.has_buckets:
         return np.empty(0, np.int32)
@@ -274,6 +269,6 @@ def in_parts(workers: int, work: Any, size: int) -> None:
 
 
 def _longest(ends: np.ndarray, items: np.ndarray, type_ends: np.ndarray) -> int:
-    from sememe.static.fasttext.classifier.text_kernels import longest_line
+    from sememe.static.fasttext.classifier.line_kernels import longest_line
 
     return int(longest_line(ends, items, type_ends))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sememe.errors import ArtifactError
+from sememe.progress import History
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig, Loss
 from sememe.static.fasttext.classifier.weights import Matrix, Weights
+from sememe.static.model import FORMAT
+from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.formats.fasttext import (
     FastTextArgs,
@@ -20,7 +25,10 @@ from sememe.vectors.formats.fasttext import (
     QuantizedMatrix,
 )
 
-TENSORS = "model.safetensors"
+if TYPE_CHECKING:
+    from sememe.static.fasttext.classifier.model import FastTextClassifier
+
+TENSORS, HISTORY = "model.safetensors", "history.json"
 ENDINGS = (".bin", ".ftz")
 _LOSSES: tuple[tuple[Loss, Any], ...] = (
     ("softmax", "softmax"), ("hierarchical", "hs"), ("ova", "ova"), ("negative", "ns"),
@@ -84,6 +92,50 @@ def from_file(
         num_tokens=file.num_tokens, input=file.input, output=file.output, buckets=buckets,
         is_pruned=file.pruned is not None,
     )  # fmt: skip
+
+
+def save_folder(model: FastTextClassifier, folder: Path) -> None:
+    """Write a model to `folder`, which appears whole or not at all."""
+    check_replaceable(folder, model.kind)
+    weights = model.weights
+    with write_folder(folder) as scratch:
+        details = write_weights(scratch, weights)
+        model.history.save(scratch / HISTORY)
+        write_json(
+            scratch / MANIFEST,
+            {
+                "kind": model.kind,
+                "format": FORMAT,
+                "words": len(weights.words),
+                "labels": len(weights.labels),
+                "dim": model.config.dim,
+                "config": model.config.to_dict(),
+                "text": model.text.to_dict(),
+                **details,
+                "plan": model.plan,
+                "provenance": provenance(),
+            },
+        )
+
+
+def load_folder(folder: Path, kind: type[FastTextClassifier]) -> FastTextClassifier:
+    """Open a model folder; its tensors are memory-mapped."""
+    manifest = read_json(folder / MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("kind") != kind.kind:
+        raise ArtifactError(f"{folder} is not a {kind.kind} model; sememe.load may open it.")
+    if manifest.get("format") != FORMAT:
+        raise ArtifactError(
+            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
+        )
+    try:
+        model = kind(FastTextClassifierConfig(**manifest["config"]))
+        model.text = TextSettings(**manifest["text"])
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
+    model.adopt(read_weights(folder, manifest, model.config))
+    model.history = History.load(folder / HISTORY)
+    model.plan = manifest.get("plan", {})
+    return model
 
 
 def write_weights(folder: Path, weights: Weights) -> dict[str, Any]:

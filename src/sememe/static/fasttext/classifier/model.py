@@ -19,9 +19,9 @@ from sememe.static.fasttext.classifier.evaluation import LabelsResult, score
 from sememe.static.fasttext.classifier.files import (
     from_file,
     is_file_name,
-    read_weights,
+    load_folder,
+    save_folder,
     to_file,
-    write_weights,
 )
 from sememe.static.fasttext.classifier.lines import (
     PLAIN,
@@ -33,12 +33,8 @@ from sememe.static.fasttext.classifier.lines import (
 from sememe.static.fasttext.classifier.prediction import Found, Predictor
 from sememe.static.fasttext.classifier.weights import Weights
 from sememe.static.fitting import Request
-from sememe.static.model import FORMAT, as_reporter
-from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
-from sememe.storage.provenance import provenance
+from sememe.static.model import as_reporter
 from sememe.text.settings import TextSettings
-
-HISTORY = "history.json"
 
 
 class Prediction(NamedTuple):
@@ -261,26 +257,7 @@ class FastTextClassifier:
         if is_file_name(path):
             self._save_file(path)
             return
-        check_replaceable(path, self.kind)
-        weights = self.weights
-        with write_folder(path) as scratch:
-            details = write_weights(scratch, weights)
-            self.history.save(scratch / HISTORY)
-            write_json(
-                scratch / MANIFEST,
-                {
-                    "kind": self.kind,
-                    "format": FORMAT,
-                    "words": len(weights.words),
-                    "labels": len(weights.labels),
-                    "dim": self.config.dim,
-                    "config": self.config.to_dict(),
-                    "text": self.text.to_dict(),
-                    **details,
-                    "plan": self.plan,
-                    "provenance": provenance(),
-                },
-            )
+        save_folder(self, path)
 
     def _save_file(self, path: Path) -> None:
         from sememe.vectors.formats.fasttext import write_model
@@ -303,29 +280,10 @@ class FastTextClassifier:
         if not path.exists():
             raise ArtifactError(f"There is no model at {path}.")
         if path.is_dir():
-            return cls._load_folder(path)
+            return load_folder(path, cls)
         from sememe.vectors.formats.fasttext import read_model
 
         config, weights = from_file(read_model(path), path, label_prefix)
         model = cls(config)
         model.adopt(weights)
-        return model
-
-    @classmethod
-    def _load_folder(cls, folder: Path) -> FastTextClassifier:
-        manifest = read_json(folder / MANIFEST)
-        if not isinstance(manifest, dict) or manifest.get("kind") != cls.kind:
-            raise ArtifactError(f"{folder} is not a {cls.kind} model; sememe.load may open it.")
-        if manifest.get("format") != FORMAT:
-            raise ArtifactError(
-                f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-            )
-        try:
-            model = cls(FastTextClassifierConfig(**manifest["config"]))
-            model.text = TextSettings(**manifest["text"])
-        except (KeyError, TypeError) as error:
-            raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
-        model.adopt(read_weights(folder, manifest, model.config))
-        model.history = History.load(folder / HISTORY)
-        model.plan = manifest.get("plan", {})
         return model

@@ -10,7 +10,12 @@ import numpy as np
 
 from sememe.cores import in_order
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
-from sememe.static.fasttext.classifier.dictionary import Expanded, expand, rows_of_types
+from sememe.static.fasttext.classifier.dictionary import (
+    Expanded,
+    chosen_types,
+    expand,
+    rows_of_types,
+)
 from sememe.static.fasttext.classifier.scanning import scan, words_as_block
 from sememe.static.fasttext.classifier.training import loss_number
 from sememe.static.fasttext.classifier.weights import Weights, dense
@@ -33,7 +38,7 @@ class Predictor:
     """A model made ready to predict: a table of its words, flat matrices, the tree."""
 
     def __init__(self, weights: Weights, config: FastTextClassifierConfig) -> None:
-        from sememe.static.fasttext.classifier.text_kernels import build_slots, has_prefix
+        from sememe.static.fasttext.classifier.scanning_kernels import build_slots, has_prefix
 
         self.weights, self.config = weights, config
         self._num_words, self._num_labels = len(weights.words), len(weights.labels)
@@ -57,12 +62,8 @@ class Predictor:
 
     def read(self, text: bytes) -> Expanded:
         """The rows and labels of a block of lines."""
-        from sememe.static.fasttext.classifier.text_kernels import (
-            NO_LABEL,
-            UNKNOWN,
-            find_types,
-            map_buckets,
-        )
+        from sememe.static.fasttext.classifier.line_kernels import NO_LABEL, UNKNOWN, map_buckets
+        from sememe.static.fasttext.classifier.scanning_kernels import find_types
 
         block, config, num_words = scan(text), self.config, self._num_words
         places = np.empty(len(block.starts), np.int32)
@@ -76,9 +77,8 @@ class Predictor:
         kinds = kinds.astype(np.int32)
         subwords = None
         if config.maxn:
-            subwords = rows_of_types(
-                *types, kinds, config.minn, config.maxn, config.bucket, num_words
-            )
+            all_types = chosen_types(*types, block.counts, np.arange(len(kinds)))
+            subwords = rows_of_types(all_types, kinds, config, num_words)
         found = expand(
             block.tokens, block.line_ends, kinds, block.hashes, subwords, 0, config, num_words
         )

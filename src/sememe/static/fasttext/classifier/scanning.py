@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
 def scan(text: bytes) -> Block:
     """Cut lines into tokens."""
-    from sememe.static.fasttext.classifier.text_kernels import scan_block
+    from sememe.static.fasttext.classifier.scanning_kernels import scan_block
 
     data = np.frombuffer(_LINE_END + text, np.uint8)
     return Block(data, *scan_block(data))
@@ -52,7 +52,7 @@ class Table:
         self._slots = np.full(1 << 13, -1, np.int32)
 
     def _make_room(self, num_types: int, num_bytes: int) -> None:
-        from sememe.static.fasttext.classifier.text_kernels import build_slots
+        from sememe.static.fasttext.classifier.scanning_kernels import build_slots
 
         needed = self.num_types + num_types
         if needed > len(self._ends):
@@ -71,7 +71,7 @@ class Table:
 
     def add(self, block: Block) -> np.ndarray:
         """Take a block's types in and count them; the answer is their place in the table."""
-        from sememe.static.fasttext.classifier.text_kernels import add_types, find_types
+        from sememe.static.fasttext.classifier.scanning_kernels import add_types, find_types
 
         self._make_room(len(block.starts), int(block.sizes.sum()))
         places = np.empty(len(block.starts), np.int32)
@@ -95,7 +95,7 @@ class Table:
 
 def words_as_block(words: Vocabulary) -> Block:
     """The words of a vocabulary as types without tokens, so that a table can take them in."""
-    from sememe.static.fasttext.classifier.text_kernels import hash_words
+    from sememe.static.fasttext.classifier.scanning_kernels import hash_words
 
     data, ends = words.to_arrays()
     starts = np.concatenate([np.zeros(1, np.int64), ends])[: len(ends)]

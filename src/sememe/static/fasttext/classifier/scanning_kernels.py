@@ -1,4 +1,4 @@
-"""Kernels that read lines as Facebook's fastText reads them: bytes in, rows and labels out.
+"""Kernels that cut text as Facebook's fastText cuts it: bytes in, tokens and their types out.
 
 A token ends at a blank, \\n, \\r, \\t, \\v, \\f or NUL; the end of a line is the token </s>, and
 a token </s> ends a line. Different tokens are types; a block of text has its own, which are then
@@ -11,11 +11,8 @@ import numpy as np
 
 from sememe.compiled import kernel
 
-NO_LABEL = -(2**31)  # the kind of a type that is a label which the model does not know
-UNKNOWN = -1  # the kind of a word without a row of its own; labels l are kind -2 - l
 END_SIZE = 4  # every block starts with the four bytes of </s>, its type 0
 _BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)
-_NGRAM_PRIME = np.uint64(116049371)
 _U1, _HALF, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -225,161 +222,3 @@ def has_prefix(arena, starts, sizes, prefix, answers):
         answers[kind] = sizes[kind] >= len(prefix) and _is_equal(
             arena, starts[kind], prefix, 0, len(prefix)
         )
-
-
-@kernel
-def _is_end(data, start, size):
-    return (
-        size == 4
-        and data[start] == 60
-        and data[start + 1] == 47
-        and data[start + 2] == 115
-        and data[start + 3] == 62
-    )
-
-
-@kernel
-def _byte_at(data, start, size, index):
-    """Byte `index` of <word>."""
-    if index == 0:
-        return np.uint8(60)
-    if index > size:
-        return np.uint8(62)
-    return data[start + index - 1]
-
-
-@kernel
-def subword_rows(data, starts, sizes, kinds, minn, maxn, bucket, num_words, ends, rows):
-    """Write the rows of each type: its own, if it has one, then those of its n-grams.
-
-    With an empty `rows` only `ends` is written, so that a first call tells the room needed.
-    """
-    place = 0
-    is_counting = len(rows) == 0
-    for kind in range(len(starts)):
-        if kinds[kind] >= 0:
-            if not is_counting:
-                rows[place] = kinds[kind]
-            place += 1
-        start, size = starts[kind], sizes[kind]
-        if kinds[kind] >= UNKNOWN and maxn > 0 and not _is_end(data, start, size):
-            num_bytes = size + 2
-            for first in range(num_bytes):
-                if _byte_at(data, start, size, first) & 0xC0 == 0x80:
-                    continue
-                value = _BASIS
-                index = first
-                for length in range(1, maxn + 1):
-                    if index == num_bytes:
-                        break
-                    value = _mixed(value, _byte_at(data, start, size, index))
-                    index += 1
-                    while index < num_bytes and _byte_at(data, start, size, index) & 0xC0 == 0x80:
-                        value = _mixed(value, _byte_at(data, start, size, index))
-                        index += 1
-                    is_edge = length == 1 and (first == 0 or index == num_bytes)
-                    if length >= minn and not is_edge:
-                        if not is_counting:
-                            rows[place] = num_words + np.int64(value) % bucket
-                        place += 1
-        ends[kind] = place
-
-
-@kernel
-def expand_lines(
-    tokens, line_ends, kinds, hashes, type_ends, type_rows, num_types, word_ngrams, bucket,
-    num_words, items, item_ends, labels, label_ends,
-):  # fmt: skip
-    """Write what each line consists of: rows, or types where `num_types` says so, and labels.
-
-    A type has the rows type_rows[type_ends[t - 1]:type_ends[t]], or its own one where type_ends is
-    empty. An n-gram of words in bucket b is the item first + b, where `first` is the number of
-    types if types are kept, of words otherwise.
-    """
-    base = num_types if num_types > 0 else num_words
-    num_items, num_labels, start = 0, 0, 0
-    for line in range(len(line_ends)):
-        end = line_ends[line]
-        for index in range(start, end):
-            kind = tokens[index]
-            own = kinds[kind]
-            if own < UNKNOWN:
-                if own != NO_LABEL:
-                    labels[num_labels] = -2 - own
-                    num_labels += 1
-            elif num_types > 0:
-                items[num_items] = kind
-                num_items += 1
-            elif len(type_ends) > 0:
-                for place in range(type_ends[kind - 1] if kind > 0 else 0, type_ends[kind]):
-                    items[num_items] = type_rows[place]
-                    num_items += 1
-            elif own >= 0:
-                items[num_items] = own
-                num_items += 1
-        if word_ngrams > 1:
-            for index in range(start, end):
-                if kinds[tokens[index]] < UNKNOWN:
-                    continue
-                # Facebook keeps hashes as int32 and sums them up as uint64.
-                value = np.uint64(np.int64(np.int32(hashes[tokens[index]])))
-                size = 1
-                for other in range(index + 1, end):
-                    if size == word_ngrams:
-                        break
-                    if kinds[tokens[other]] < UNKNOWN:
-                        continue
-                    next_hash = np.uint64(np.int64(np.int32(hashes[tokens[other]])))
-                    value = value * _NGRAM_PRIME + next_hash
-                    items[num_items] = base + np.int64(value % np.uint64(bucket))
-                    num_items += 1
-                    size += 1
-        item_ends[line], label_ends[line] = num_items, num_labels
-        start = end
-    return num_items, num_labels
-
-
-@kernel
-def mark_buckets(items, first, is_used):
-    """Mark the buckets among `items`, those from `first` on."""
-    for index in range(len(items)):
-        if items[index] >= first:
-            is_used[items[index] - first] = True
-
-
-@kernel
-def map_buckets(items, ends, first, places):
-    """Replace bucket b, item first + b, by places[b]; drop it where that is negative.
-
-    `ends` are changed with it; returns how many items are left.
-    """
-    num_items, start = 0, 0
-    for line in range(len(ends)):
-        end = ends[line]
-        for index in range(start, end):
-            item = items[index]
-            if item >= first:
-                item = places[item - first]
-            if item >= 0:
-                items[num_items] = item
-                num_items += 1
-        start = end
-        ends[line] = num_items
-    return num_items
-
-
-@kernel
-def longest_line(ends, items, type_ends):
-    """The most rows that a line has."""
-    longest, start = 0, 0
-    for line in range(len(ends)):
-        num_rows = 0
-        for index in range(start, ends[line]):
-            item = items[index]
-            if item < len(type_ends):
-                num_rows += type_ends[item] - (type_ends[item - 1] if item > 0 else 0)
-            else:
-                num_rows += 1
-        longest = max(longest, num_rows)
-        start = ends[line]
-    return longest
