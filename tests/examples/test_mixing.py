@@ -1,10 +1,6 @@
-"""Mixing texts, parts of batches, batches made ahead of time, examples as people read them."""
+"""Mixing texts, parts of batches, examples as people read them."""
 
 from __future__ import annotations
-
-import itertools
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -16,7 +12,6 @@ from sememe.examples.masked_batches import MaskedBatches
 from sememe.examples.masking import MaskingConfig
 from sememe.examples.mixing import MixedBatches, smoothed_shares
 from sememe.examples.packing import PackedBatches
-from sememe.examples.prefetching import Prefetcher
 from sememe.examples.preview import preview, render
 
 
@@ -111,57 +106,6 @@ def test_joined_rows_are_as_wide_as_the_widest():
     true.reshape(-1)[narrow.hidden_N] = narrow.targets_N
     np.testing.assert_array_equal(seen[:2, : true.shape[1]], true)
     assert (seen[:2, true.shape[1] :] == tokenizer.pad_id).all()
-
-
-# ---- batches made ahead of time ----------------------------------------------------------
-
-
-def num_threads():
-    return sum(thread.name == "sememe batches" for thread in threading.enumerate())
-
-
-def test_items_come_in_order_and_a_few_steps_ahead():
-    made = []
-
-    def make(step):
-        made.append(step)
-        return step * 10
-
-    with Prefetcher(make, itertools.count(3), depth=2) as items:
-        assert next(items) == 30
-        time.sleep(0.2)
-        assert 3 <= len(made) <= 5, "no further ahead than the depth"
-        assert list(itertools.islice(items, 4)) == [40, 50, 60, 70]
-    assert num_threads() == 0
-    assert list(items) == []
-    with Prefetcher(make, range(4)) as items:
-        assert list(items) == [0, 10, 20, 30]
-
-
-def test_what_goes_wrong_in_the_thread_is_raised_outside():
-    def make(step):
-        if step == 2:
-            raise OptionError("no third batch")
-        return step
-
-    with Prefetcher(make, range(5)) as items:
-        assert [next(items), next(items)] == [0, 1]
-        with pytest.raises(OptionError, match="no third batch"):
-            next(items)
-    assert num_threads() == 0
-
-
-def test_ctrl_c_ends_the_thread():
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Prefetcher(lambda step: step, itertools.count()) as items,
-    ):
-        next(items)
-        raise KeyboardInterrupt
-    assert num_threads() == 0
-
-
-# ---- previews ----------------------------------------------------------------------------
 
 
 def test_a_preview_shows_tokens_masks_segments_and_targets():

@@ -53,7 +53,7 @@ class MaskedBatches:
         self._masker = Masker(self._documents, tokenizer, self.masking)
         self.is_fixed = split == "validation"
         self._sequence = ExampleSequence(self._planner, seed, is_fixed=self.is_fixed)
-        self._window: tuple[int, Examples, np.ndarray] | None = None
+        self._windows: dict[int, tuple[Examples, np.ndarray]] = {}
 
     @property
     def rows_per_epoch(self) -> int:
@@ -86,9 +86,10 @@ class MaskedBatches:
         if not self._group_lengths:
             return self.rows(step * self.batch_size, self.batch_size)
         index, place = divmod(step, _WINDOW)
-        if self._window is None or self._window[0] != index:
-            self._window = (index, *self._grouped(index))
-        _, examples, order = self._window
+        if index not in self._windows:
+            # Two are kept: threads may ask for steps on either side of a bound in any order.
+            self._windows = {**dict(list(self._windows.items())[-1:]), index: self._grouped(index)}
+        examples, order = self._windows[index]
         first = int(order[place]) * self.batch_size
         return self._written(examples.chosen(slice(first, first + self.batch_size)))
 

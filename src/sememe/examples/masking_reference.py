@@ -56,7 +56,8 @@ def find_units(
 
 def choose_units(units: list[list[int]], target: int, key: int) -> list[int]:
     """The places to hide: units in a random order, as long as they do not pass `target`."""
-    units, hidden = list(units), []
+    units = list(units)
+    hidden: list[int] = []
     for index in range(len(units)):
         if len(hidden) >= target:
             break

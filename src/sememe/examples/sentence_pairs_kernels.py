@@ -67,6 +67,26 @@ def _trim(span, room, key):
 
 
 @kernel
+def _pair(
+    sentence_ends, document_ends, documents, slot, start, ends, num_gathered, target, max_piece,
+    key, span, space,
+):  # fmt: skip
+    """Fill `span` with A, some of the gathered pieces, and B; returns (pieces used, B follows)."""
+    num_own = 1 + below(key, SPLIT, num_gathered - 1) if num_gathered > 1 else np.int64(1)
+    span[0], span[1] = start, ends[num_own - 1]
+    if num_gathered > 1 and fast_number(key, NEXT) >> np.uint64(63) == 0:
+        span[2], span[3] = span[1], ends[num_gathered - 1]
+        return num_gathered, True
+    other = below(key, DOCUMENT, len(documents) - 1)
+    other = documents[other + 1 if other >= slot else other]
+    span[2], span[3] = _other_text(
+        sentence_ends, document_ends, other, target - (span[1] - span[0]), max_piece, key,
+        space[0], space[1],
+    )  # fmt: skip
+    return num_own, False
+
+
+@kernel
 def plan_pairs(
     sentence_ends, document_ends, documents, first, last, order_key, plan_key, room, max_piece,
     short_limit, spans, is_next,
@@ -78,8 +98,7 @@ def plan_pairs(
     is only counted. short_limit: the 32-bit limit under which a draw makes a short example.
     """
     ends, sentences = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
-    other_ends, other_sentences = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
-    span = np.empty(4, np.int64)
+    span, space = np.empty(4, np.int64), np.empty((2, room + 1), np.int64)
     num, num_trimmed = 0, 0
     for place in range(first, last):
         slot = permute(place, len(documents), order_key)
@@ -97,26 +116,16 @@ def plan_pairs(
             )
             if num_gathered == 0:
                 break
-            num_own = 1 + below(key, SPLIT, num_gathered - 1) if num_gathered > 1 else 1
-            span[0], span[1] = start, ends[num_own - 1]
-            follows = num_gathered > 1 and fast_number(key, NEXT) >> np.uint64(63) == 0
-            if follows:
-                num_own = num_gathered
-                span[2], span[3] = span[1], ends[num_own - 1]
-            else:
-                other = below(key, DOCUMENT, len(documents) - 1)
-                other = documents[other + 1 if other >= slot else other]
-                span[2], span[3] = _other_text(
-                    sentence_ends, document_ends, other, target - (span[1] - span[0]), max_piece,
-                    key, other_ends, other_sentences,
-                )  # fmt: skip
+            num_used, follows = _pair(
+                sentence_ends, document_ends, documents, slot, start, ends, num_gathered, target,
+                max_piece, key, span, space,
+            )  # fmt: skip
             _trim(span, room, key)
             num_seen = span[1] - span[0] + (span[3] - span[2] if follows else 0)
-            num_trimmed += ends[num_own - 1] - start - num_seen
+            num_trimmed += ends[num_used - 1] - start - num_seen
             if num < len(spans):
                 spans[num, :] = span
                 is_next[num] = follows
-            num += 1
-            index += 1
-            start, sentence = ends[num_own - 1], sentences[num_own - 1]
+            num, index = num + 1, index + 1
+            start, sentence = ends[num_used - 1], sentences[num_used - 1]
     return num, num_trimmed
