@@ -48,6 +48,8 @@ class BERTNetwork(nn.Module):
         self.config = config
         # What flows between the layers; the weights stay in float32 whatever it is.
         self.precision = torch.float32
+        # Heads that no training has seen, because a file lacked them.
+        self.untrained: frozenset[str] = frozenset()
         self.embedding = BERTEmbedding(config)
         self.stack = Stack(config, is_causal=False, is_prenorm=False)
         self.pooler = Linear(config.width, config.width)
@@ -120,6 +122,10 @@ class BERTNetwork(nn.Module):
     def loss(self, batch: BERTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch, both tasks added, and the sums to report (see prediction.py)."""
         hidden_ND = self.encode(batch.ids_N, batch.segments_N, batch.positions_N, batch.rows)
+        return self.head_loss(hidden_ND, batch)
+
+    def head_loss(self, hidden_ND: Tensor, batch: BERTInputs) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of a batch and the sums to report, from the vectors of its tokens."""
         logits_MV = self.masked_logits(hidden_ND.index_select(0, batch.hidden_M))
         masked = score(logits_MV, batch.targets_M)
         loss = masked.loss / batch.num_targets

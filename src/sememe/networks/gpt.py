@@ -44,6 +44,8 @@ class GPTNetwork(nn.Module):
         self.config = config
         # What flows between the layers; the weights stay in float32 whatever it is.
         self.precision = torch.float32
+        # Heads that no training has seen, because a file lacked them.
+        self.untrained: frozenset[str] = frozenset()
         is_prenorm = config.norm == "pre"
         self.embedding = GPTEmbedding(config)
         self.stack = Stack(config, is_causal=True, is_prenorm=is_prenorm)
@@ -99,6 +101,10 @@ class GPTNetwork(nn.Module):
     def loss(self, batch: GPTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch and the sums to report (see prediction.py)."""
         hidden_ND = self.encode(batch.ids_N, batch.positions_N, batch.rows)
+        return self.head_loss(hidden_ND, batch)
+
+    def head_loss(self, hidden_ND: Tensor, batch: GPTInputs) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of a batch and the sums to report, from the vectors of its tokens."""
         logits_MV = self.next_logits(hidden_ND.index_select(0, batch.hidden_M))
         following = score(logits_MV, batch.targets_M)
         return following.loss / batch.num_targets, figures_of(token=following)

@@ -24,9 +24,11 @@ _TO_DTYPE = {name: np.dtype(f"<{code}") for code, name in _TO_NAME.items()}
 _MAX_HEADER_SIZE = 100_000_000
 
 
-def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
+def write_tensors(
+    path: Path, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write `tensors` to `path`; the caller chooses an atomic place (see storage.folder)."""
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, tensor in tensors.items():
         start, end = end, end + tensor.nbytes

@@ -1,0 +1,1 @@
+"""Files of other programs: Hugging Face folders, and the pickles among them."""
