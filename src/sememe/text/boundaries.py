@@ -7,6 +7,8 @@ newline; opening quotes, bullets and white space belong to the next sentence.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from sememe.text import characters as ch
@@ -41,7 +43,7 @@ def raw_sentences(document: str, settings: TextSettings) -> list[str]:
     if settings.mode == "whitespace":
         return document.split("\n")
     cuts = [0, *_cuts(document, settings), len(document)]
-    return [document[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [document[start:end] for start, end in pairwise(cuts)]
 
 
 def _cuts(document: str, settings: TextSettings) -> list[int]:

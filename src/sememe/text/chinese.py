@@ -196,17 +196,31 @@ class ChineseSegmenter:
         """Cut the documents of `text` that end at `ends`; those without a word go."""
         from sememe.text.words import select_tokens
 
-        # Documents are told apart by a character that rjieba leaves alone.
-        clean = text.translate(_SEPARATORS_TO_SPACES)
-        starts = [0, *ends[:-1].tolist()]
-        parts = [clean[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
-        joined = b"\x1d".join(parts)
+        joined = _joined(text, ends)
         if self._settings.lowercase:
             joined = _plain_width(joined)
         return select_tokens(self._cut(joined), len(ends), labels, self._settings)
 
+    def word_starts(self, text: bytes, ends: np.ndarray) -> np.ndarray:
+        """The rising offsets in `text` at which rjieba's words, and what is between them, start."""
+        import numpy as np
+
+        tokens = np.frombuffer(self._cut(_joined(text, ends)), np.uint8)
+        places = np.flatnonzero(tokens == 0x1F)
+        starts = np.concatenate(([0], places + 1 - np.arange(1, len(places) + 1)))
+        separators = ends[:-1] + np.arange(len(ends) - 1)
+        return starts - np.searchsorted(separators, starts)
+
 
 _SEPARATORS_TO_SPACES = bytes.maketrans(b"\x1d\x1e\x1f", b"   ")
+
+
+def _joined(text: bytes, ends: np.ndarray) -> bytes:
+    """The documents, told apart by a character that rjieba leaves alone."""
+    clean = text.translate(_SEPARATORS_TO_SPACES)
+    starts = [0, *ends[:-1].tolist()]
+    parts = [clean[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+    return b"\x1d".join(parts)
 
 
 def _plain_width(text: bytes) -> bytes:

@@ -14,7 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from sememe.cores import available_cores
 from sememe.errors import InputError
@@ -24,6 +26,8 @@ from sememe.text.readers.iterables import encoded_documents, joined_sentences, k
 from sememe.text.records import Records
 from sememe.text.settings import TextSettings
 from sememe.text.words import segment_batch
+
+Result = TypeVar("Result")
 
 # Raised when a rule of segmentation changes, so that nothing made by the old one is reused.
 RULES_VERSION = 1
@@ -48,14 +52,30 @@ def segment(
 
         return _cut(library.read(), settings, workers or available_cores(), on_bytes)
     names = _as_names(corpus)
-    if names is None and not isinstance(corpus, Iterable):
-        raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
     if names is None:
-        records = _from_iterable(corpus, settings, workers, on_bytes)
+        records = _from_iterable(_checked(corpus), settings, workers, on_bytes)
         return _not_empty(records, "the iterable")
     sources = documents.find_sources(names)
     records = _from_files(sources, settings, workers, on_bytes)
     return _not_empty(records, ", ".join(map(str, names)))
+
+
+def read(corpus: Any, settings: TextSettings) -> Iterator[Batch]:
+    """Read the documents of a corpus as they are; lists of words are joined by spaces."""
+    if corpus is None:
+        from sememe.text import library
+
+        return library.read()
+    names = _as_names(corpus)
+    if names is None:
+        return _read_iterable(_checked(corpus), settings)
+    return _read_files(documents.find_sources(names), settings)
+
+
+def _checked(corpus: Any) -> Iterable[Any]:
+    if not isinstance(corpus, Iterable):
+        raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
+    return corpus
 
 
 def _as_names(corpus: Any) -> list[str | Path] | None:
@@ -106,9 +126,15 @@ def _from_files(
     workers: int,
     on_bytes: Callable[[int], None] | None,
 ) -> Iterator[Records]:
-    batches = documents.read(sources, settings)
-    with closing(_read_ahead(batches)) as ahead:
-        yield from _cut(ahead, settings, workers or available_cores(), on_bytes)
+    with closing(_read_files(sources, settings)) as batches:
+        yield from _cut(batches, settings, workers or available_cores(), on_bytes)
+
+
+def _read_files(
+    sources: list[documents.FoundSource], settings: TextSettings
+) -> Generator[Batch, None, None]:
+    with closing(_read_ahead(documents.read(sources, settings))) as batches:
+        yield from batches
 
 
 def _read_ahead(
@@ -154,20 +180,30 @@ def _cut(
     workers: int,
     on_bytes: Callable[[int], None] | None,
 ) -> Iterator[Records]:
-    """Cut batches in `workers` threads; give them back in order, few at a time."""
-    pending: deque[tuple[Future[Records], int]] = deque()
-    with segmenter(settings, workers) as cut, ThreadPoolExecutor(workers) as pool:
+    with segmenter(settings, workers) as cut:
+        yield from each_batch(batches, cut, workers, on_bytes)
 
-        def finish() -> Records:
+
+def each_batch(
+    batches: Iterable[Batch],
+    work: Callable[[Batch], Result],
+    workers: int,
+    on_bytes: Callable[[int], None] | None,
+) -> Generator[Result, None, None]:
+    """Do `work` on batches in `workers` threads; give what it returns in order, few at a time."""
+    pending: deque[tuple[Future[Result], int]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+
+        def finish() -> Result:
             future, num_bytes = pending.popleft()
-            records = future.result()
+            result = future.result()
             if on_bytes is not None:
                 on_bytes(num_bytes)
-            return records
+            return result
 
         try:
             for batch in batches:
-                pending.append((pool.submit(cut, batch), batch.num_bytes))
+                pending.append((pool.submit(work, batch), batch.num_bytes))
                 while len(pending) > workers or (pending and pending[0][0].done()):
                     yield finish()
             while pending:
@@ -195,21 +231,42 @@ def _from_iterable(
     workers: int,
     on_bytes: Callable[[int], None] | None,
 ) -> Iterator[Records]:
-    # Read in the caller's own thread: a database cursor, say, may not move to another.
-    items = iter(corpus)
-    first = next(items, None)
+    first, items = _first_of(corpus)
     if first is None:
         return
-    items = chain([first], items)
     if isinstance(first, str):
-        batches = from_rows(encoded_documents(items, settings.errors), has_labels=False)
-        counted = (batch._replace(num_bytes=len(batch.text)) for batch in batches)
-        yield from _cut(counted, settings, workers or available_cores(), on_bytes)
+        batches = _read_documents(items, settings)
+        yield from _cut(batches, settings, workers or available_cores(), on_bytes)
         return
     for data in joined_sentences(items):
         yield Records(data, None)
         if on_bytes is not None:
             on_bytes(len(data))
+
+
+def _first_of(corpus: Iterable[Any]) -> tuple[Any, Iterator[Any]]:
+    # Read in the caller's own thread: a database cursor, say, may not move to another.
+    items = iter(corpus)
+    first = next(items, None)
+    return first, chain([] if first is None else [first], items)
+
+
+def _read_documents(items: Iterable[str], settings: TextSettings) -> Iterator[Batch]:
+    for batch in from_rows(encoded_documents(items, settings.errors), has_labels=False):
+        yield batch._replace(num_bytes=len(batch.text))
+
+
+def _read_iterable(corpus: Iterable[Any], settings: TextSettings) -> Iterator[Batch]:
+    first, items = _first_of(corpus)
+    if first is None or isinstance(first, str):
+        yield from _read_documents(items, settings)
+        return
+    for record in joined_sentences(items):
+        # A lone surrogate can stand in a str but not in UTF-8.
+        data = record.decode("utf-8", "surrogatepass").encode("utf-8", "replace")
+        parts = [part.replace(b"\x1f", b" ") for part in data.split(b"\x1f\x1e\x1d")[:-1]]
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        yield Batch(b"".join(parts), ends, None, len(data))
 
 
 def _not_empty(records: Iterator[Records], corpus: Any) -> Iterator[Records]:

@@ -39,12 +39,16 @@ class Labels:
     def watch(self, records: Iterable[Records]) -> Iterator[Records]:
         """Pass `records` on, keeping their labels."""
         for record in records:
-            own = None
-            if record.labels is not None:
-                numbers = [self._ids.setdefault(name, len(self._ids)) for name in record.labels]
-                own = np.array(numbers, np.uint32)
-            self._by_batch.append(own)
+            self.add(record.labels)
             yield record
+
+    def add(self, labels: list[str] | None) -> None:
+        """Keep the labels of the next batch."""
+        own = None
+        if labels is not None:
+            numbers = [self._ids.setdefault(name, len(self._ids)) for name in labels]
+            own = np.array(numbers, np.uint32)
+        self._by_batch.append(own)
 
     def resolve(self, num_documents: list[int]) -> tuple[list[str], np.ndarray] | None:
         """The names and each document's number; a batch without labels gets the empty one."""
@@ -176,17 +180,52 @@ def _read_slice(path: Path, part: slice) -> np.ndarray:
     return np.fromfile(path, np.uint32, part.stop - part.start, offset=4 * part.start)
 
 
+class NumberFile:
+    """An array that is written part by part, and its entry of the manifest."""
+
+    def __init__(self, path: Path, dtype: np.dtype) -> None:
+        self._dtype, self._rolled, self._num = dtype, np.uint64(0), 0
+        self._file = path.open("wb")
+
+    def __enter__(self) -> NumberFile:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._file.close()
+
+    def add(self, numbers: np.ndarray) -> None:
+        """Write the next numbers."""
+        self._rolled = np.uint64(kernels.roll(numbers.astype(np.int64, copy=False), self._rolled))
+        self._file.write(numbers.astype(self._dtype, copy=False).data)
+        self._num += len(numbers)
+
+    def entry(self) -> dict[str, Any]:
+        """What the manifest shall say of the file."""
+        size = self._num * self._dtype.itemsize
+        return {"dtype": self._dtype.str, "size": size, "hash": f"{int(self._rolled):016x}"}
+
+
+class EndsFile(NumberFile):
+    """The running total of sizes that are given part by part."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, np.dtype("<i8"))
+        self._total = 0
+
+    def add(self, numbers: np.ndarray) -> None:
+        """Write the ends of parts with the next sizes."""
+        ends = np.cumsum(numbers, dtype=np.int64)
+        ends += self._total
+        self._total = int(ends[-1]) if len(ends) else self._total
+        super().add(ends)
+
+
 def write_ends(path: Path, sizes: Iterable[np.ndarray]) -> dict[str, Any]:
     """Write the running total of all `sizes` and return the entry of the manifest."""
-    total, rolled, num = 0, np.uint64(0), 0
-    with path.open("wb") as file:
+    with EndsFile(path) as file:
         for part in sizes:
-            ends = np.cumsum(part, dtype=np.int64)
-            ends += total
-            rolled = np.uint64(kernels.roll(ends, rolled))
-            file.write(ends.data)
-            total, num = int(ends[-1]) if len(ends) else total, num + len(ends)
-    return {"dtype": "<i8", "size": 8 * num, "hash": f"{int(rolled):016x}"}
+            file.add(part)
+    return file.entry()
 
 
 def write_labels(folder: Path, names: list[str], numbers: np.ndarray) -> dict[str, dict[str, Any]]:

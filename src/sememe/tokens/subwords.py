@@ -192,10 +192,14 @@ class SubwordTokenizer:
 
     # ---- files ------------------------------------------------------------------------------
 
+    def to_json(self) -> str:
+        """The whole tokenizer as tokenizer.json has it."""
+        return self._engine.to_str()
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all that decides which ids a text gets."""
-        content = json.loads(self._engine.to_str())
+        content = json.loads(self.to_json())
         names = ("model", "normalizer", "pre_tokenizer", "added_tokens")
         text = json.dumps({name: content[name] for name in names}, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

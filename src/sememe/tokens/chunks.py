@@ -1,0 +1,211 @@
+"""Chunks: stretches of text that a tokenizer cuts alone just as it does inside their text.
+
+Real text repeats itself: most chunks were seen before, so each is cut once by the tokenizer and
+then looked up, which is many times as fast. A chunk is
+  for WordPiece   what stands between blanks; ASCII punctuation and Han characters stand alone
+  for GPT-2's BPE a run of blanks but for its last, or that one with what follows up to the next
+so no rule of the tokenizer (BERT's cleaning and splitting, GPT-2's pattern) reaches over its ends.
+Batches of documents in, pieces out: ids with the starts of words, sizes of sentences and documents.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sememe.errors import OptionError
+from sememe.text.boundaries import sentence_ends
+from sememe.text.readers.batches import Batch
+from sememe.text.records import Records
+from sememe.text.settings import TextSettings
+from sememe.tokens import chunk_kernels, kernels
+from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.tables import Buffers, Table
+
+if TYPE_CHECKING:
+    from sememe.text.chinese import ChineseSegmenter
+
+# Raised when a rule changes, so that nothing made by the old one is reused.
+RULES_VERSION = 1
+_NO_CUTS = np.empty(0, np.int64)
+_CONTINUES = "\x1c"
+
+
+class Pieces(NamedTuple):
+    """The pieces of whole documents, and one label a document (or None)."""
+
+    ids: np.ndarray
+    starts: np.ndarray  # 1 where a piece starts a word
+    sentence_sizes: np.ndarray
+    document_sizes: np.ndarray
+    labels: list[str] | None
+
+
+def cut_chunks(
+    batch: Batch,
+    tokenizer: SubwordTokenizer,
+    settings: TextSettings | None = None,
+    chinese: ChineseSegmenter | None = None,
+) -> Records:
+    """Cut the documents of a batch into chunks, and into sentences where `settings` say how.
+
+    With `chinese`, chunks inside a word of the segmenter carry a mark in front.
+    """
+    data, ends = np.frombuffer(batch.text, np.uint8), np.asarray(batch.ends, np.int64)
+    cuts = _NO_CUTS if settings is None else sentence_ends(batch.text, ends, settings)
+    out = np.empty(3 * len(data) + 2 * (len(cuts) + len(ends)) + 16, np.uint8)
+    is_kept = np.zeros(len(ends), np.bool_)
+    if tokenizer.kind == "bpe":
+        size = chunk_kernels.bpe_chunks(data, ends, cuts, out, is_kept)
+    else:
+        words = _NO_CUTS if chinese is None else chinese.word_starts(batch.text, ends)
+        splits_han = bool(tokenizer.parts["split_chinese"])
+        size = chunk_kernels.wordpiece_chunks(
+            data, ends, cuts, words, chinese is not None, splits_han, out, is_kept
+        )
+    labels = batch.labels
+    if labels is not None:
+        labels = [label for label, kept in zip(labels, is_kept, strict=True) if kept]
+    return Records(out[:size].tobytes(), labels)
+
+
+def check_cuttable(tokenizer: SubwordTokenizer) -> None:
+    """Refuse tokenizers for which chunks are no chunks: those not made as BERT's or GPT-2's."""
+    content = json.loads(tokenizer.to_json())
+    cutter, normalizer = content["pre_tokenizer"] or {}, content["normalizer"] or {}
+    if tokenizer.kind == "wordpiece":
+        is_known = cutter.get("type") == "BertPreTokenizer"
+        is_known &= normalizer.get("type") == "BertNormalizer" and normalizer["clean_text"]
+    else:
+        is_known = cutter.get("type") == "ByteLevel" and cutter.get("use_regex", True)
+        is_known &= not cutter.get("add_prefix_space") and not normalizer
+    if not is_known:
+        raise OptionError(
+            f"{tokenizer!r} does not cut text as BERT's or GPT-2's does, so no store can be made."
+        )
+
+
+class Lexicon:
+    """The pieces of every chunk that came by, in about twice `memory` bytes; one thread's own."""
+
+    def __init__(self, tokenizer: SubwordTokenizer, memory: int) -> None:
+        self._tokenizer, self._table = tokenizer, Table(memory)
+        self._buffers = Buffers.new()
+        self._dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
+        self._forget()
+
+    def _forget(self) -> None:
+        self._num_known, self._num_bytes, self._num_pieces = 0, 0, 0
+        self._piece_ends = np.zeros(1 << 12, np.int64)
+        self._pieces = np.zeros(1 << 12, np.uint32)
+
+    def _learn(self) -> None:
+        """Have the tokenizer cut the chunks that are new."""
+        words = self._table.words
+        if self._table.num_words == self._num_known:
+            return
+        text = words[self._num_bytes :].tobytes().decode("utf-8", "replace")
+        chunks = text.split("\x1f")[:-1]
+        sizes, pieces = _cut_each(chunks, self._tokenizer)
+        ends = np.cumsum(sizes) + self._num_pieces
+        self._piece_ends = _put(self._piece_ends, self._num_known, ends)
+        self._pieces = _put(self._pieces, self._num_pieces, pieces)
+        self._num_known += len(chunks)
+        self._num_bytes, self._num_pieces = len(words), self._num_pieces + len(pieces)
+
+    def cut(self, records: Records) -> Pieces:
+        """Give the pieces of chunks."""
+        parts: list[tuple[np.ndarray, ...]] = []
+
+        def flush() -> None:
+            self._learn()
+            state = self._table.state[kernels.NUM_IDS : kernels.NUM_DOCUMENTS + 1].tolist()
+            chunk_ids, *others = (
+                buffer[:num] for buffer, num in zip(self._buffers, state, strict=True)
+            )
+            parts.append((*self._expand(chunk_ids), *(own.copy() for own in others)))
+
+        self._table.scan(
+            np.frombuffer(records.data, np.uint8), self._buffers, flush, spill=self._forget
+        )
+        ids, starts, sizes, sentences, documents = map(np.concatenate, zip(*parts, strict=True))
+        sentence_sizes, document_sizes = np.empty_like(sentences), np.empty_like(documents)
+        num = chunk_kernels.measure(sizes, sentences, documents, sentence_sizes, document_sizes)
+        return Pieces(ids, starts, sentence_sizes[:num], document_sizes, records.labels)
+
+    def _expand(self, chunk_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        room = int(np.diff(self._piece_ends[: self._num_known], prepend=0)[chunk_ids].sum())
+        ids, starts = np.empty(room, self._dtype), np.empty(room, np.uint8)
+        sizes = np.empty(len(chunk_ids), np.uint32)
+        chunk_kernels.expand(chunk_ids, self._piece_ends, self._pieces, ids, starts, sizes)
+        return ids, starts, sizes
+
+
+def _put(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
+    """Write `values` at `start`, into a larger array where they do not fit."""
+    if start + len(values) > len(array):
+        larger = np.zeros(max(2 * len(array), start + len(values)), array.dtype)
+        larger[:start] = array[:start]
+        array = larger
+    array[start : start + len(values)] = values
+    return array
+
+
+def _cut_each(chunks: list[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes of chunks in pieces, and all pieces: 2 × id, and 1 more where a word starts."""
+    is_inside = np.array([chunk.startswith(_CONTINUES) for chunk in chunks], bool)
+    plain = [chunk.removeprefix(_CONTINUES) for chunk in chunks] if is_inside.any() else chunks
+    encodings = tokenizer.encode_batch(plain, specials=False)
+    sizes = np.array([len(encoding.ids) for encoding in encodings], np.int64)
+    ids = np.concatenate([encoding.ids for encoding in encodings])
+    is_start = np.concatenate([encoding.is_word_start for encoding in encodings])
+    firsts = np.cumsum(sizes) - sizes
+    is_start[firsts[is_inside & (sizes > 0)]] = False
+    return sizes, (ids.astype(np.uint32) << 1) | is_start
+
+
+class Cutter:
+    """Cuts batches of documents into pieces; several threads may call it."""
+
+    def __init__(
+        self,
+        tokenizer: SubwordTokenizer,
+        settings: TextSettings,
+        chinese: ChineseSegmenter | None,
+        memory: int,
+    ) -> None:
+        self._tokenizer, self._settings, self._chinese = tokenizer, settings, chinese
+        self._memory = memory
+        self._idle: queue.LifoQueue[Lexicon] = queue.LifoQueue()
+
+    def cut(self, batch: Batch) -> Pieces:
+        """Cut the documents of one batch; those without a chunk go."""
+        records = cut_chunks(batch, self._tokenizer, self._settings, self._chinese)
+        try:
+            lexicon = self._idle.get_nowait()
+        except queue.Empty:
+            lexicon = Lexicon(self._tokenizer, self._memory)
+        pieces = lexicon.cut(records)
+        self._idle.put(lexicon)
+        return pieces
+
+
+@contextmanager
+def cutter(
+    tokenizer: SubwordTokenizer, settings: TextSettings, workers: int, memory: int
+) -> Iterator[Cutter]:
+    """Give a cutter for `workers` threads that share `memory`; Chinese words are cut beside it."""
+    check_cuttable(tokenizer)
+    share = memory // workers // 2
+    if settings.mode != "chinese" or tokenizer.kind == "bpe":
+        yield Cutter(tokenizer, settings, None, share)
+        return
+    from sememe.text.chinese import ChineseSegmenter
+
+    with ChineseSegmenter(settings, workers) as chinese:
+        yield Cutter(tokenizer, settings, chinese, share)
