@@ -27,21 +27,25 @@ def start(out: Path, **options: object) -> subprocess.Popen[str]:
     return process
 
 
+def finish(process: subprocess.Popen[str]) -> int:
+    process.communicate()  # its pipe would fill up
+    return process.returncode
+
+
 def test_kills_at_random_moments_change_nothing(tmp_path):
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     # Without checkpoints, and at another pace.
-    assert start(alone, checkpoint_minutes=0).wait() == 0
+    assert finish(start(alone, checkpoint_minutes=0)) == 0
     chance, num_kills = random.Random(3), 0
     while num_kills < 5:
         process = start(killed, pause_s=0.004)
         time.sleep(chance.uniform(0.1, 0.9))
         process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:
+        if finish(process) == 0:
             break
         num_kills += 1
     assert num_kills >= 3, "the run was over before it could be killed often enough"
-    process = start(killed, pause_s=0.0)
-    assert process.wait() == 0
+    assert finish(start(killed)) == 0
     assert killed.read_bytes() == alone.read_bytes()
 
 
@@ -53,5 +57,5 @@ def test_a_polite_stop_saves_first(tmp_path):
         time.sleep(0.01)
     time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
-    assert process.wait() != 0
+    assert finish(process) != 0
     assert json.loads((folder / "latest.json").read_text())["latest"].startswith("step-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ import torch
 from sememe.cores import in_order
 from sememe.training.distributed import Processes
 from sememe.training.objective import Objective, Source
+
+# Sources remember what they planned last, so one thread at a time asks them.
+_SOURCES = threading.Lock()
 
 
 class Part(NamedTuple):
@@ -50,7 +54,9 @@ def own_parts(
     source: Source, objective: Objective, step: int, accumulate: int, processes: Processes
 ) -> list[Part]:
     """This process's parts of the batch of a step."""
-    batch, size = source.batch(step), processes.size
+    with _SOURCES:
+        batch = source.batch(step)
+    size = processes.size
     if accumulate * size == 1:
         own = [batch]
     else:

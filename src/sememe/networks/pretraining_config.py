@@ -1,0 +1,54 @@
+"""The options of pre-training: those of the loop, and what they are for BERT and GPT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sememe.errors import OptionError
+from sememe.options import check_ranges, option
+from sememe.training.config import TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingConfig(TrainingConfig):
+    """How a network is pre-trained on text."""
+
+    validation_share: float = option(0.01, "Share of the documents that is never trained on.")
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy, naming the option and its range."""
+        super().__post_init__()
+        check_ranges(self, validation_share=(0, 0.9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BERTTrainingConfig(PretrainingConfig):
+    """How BERT is pre-trained: hidden tokens, and pairs of which one half follows the other."""
+
+    next_sentence: bool = option(True, "Learn from pairs whether B follows A.")
+
+
+# Rates at which small runs of a few minutes to hours learned well; base and large as published.
+RATES = {
+    "tiny": 2e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4,
+    "gpt1": 2.5e-4, "gpt2": 6e-4, "gpt2-medium": 3e-4, "gpt2-large": 2.5e-4, "gpt2-xl": 2e-4,
+}  # fmt: skip
+
+# Tables of words that a small network and a small text can fill.
+VOCAB_SIZES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
+
+
+def sorted_options(
+    owner: str, options: dict[str, Any], classes: dict[str, type]
+) -> dict[str, dict[str, Any]]:
+    """The options of a call by the class that knows them; an unknown one is named."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in classes}
+    known = {f.name: name for name, cls in classes.items() for f in fields(cls)}
+    if unknown := sorted(set(options) - set(known)):
+        raise OptionError(
+            f"{owner} has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}."
+        )
+    for name, value in options.items():
+        found[known[name]][name] = value
+    return found
