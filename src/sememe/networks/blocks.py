@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import cast
 
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from sememe.networks.attention import SelfAttention
 from sememe.networks.config import TransformerConfig
+from sememe.networks.dropout import draw_keys, drop
 from sememe.networks.layers import LayerNorm, Linear, activate
 from sememe.networks.rows import Rows
 
@@ -47,13 +47,18 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(config.width, config.inner_width, config.activation)
         self.feed_forward_norm = LayerNorm(config.width, eps=config.norm_eps)
 
-    def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
-        """Give each token what it needs of its row, (N, D)."""
+    def forward(self, hidden_ND: Tensor, rows: Rows, keys: Tensor | None = None) -> Tensor:
+        """Give each token what it needs of its row, (N, D); two keys switch dropout on."""
+        first, second = (None, None) if keys is None else keys.unbind()
         if self.is_prenorm:
-            hidden_ND = hidden_ND + self._drop(self.attention(self.attention_norm(hidden_ND), rows))
-            return hidden_ND + self._drop(self.feed_forward(self.feed_forward_norm(hidden_ND)))
-        hidden_ND = self.attention_norm(hidden_ND + self._drop(self.attention(hidden_ND, rows)))
-        return self.feed_forward_norm(hidden_ND + self._drop(self.feed_forward(hidden_ND)))
+            mixed_ND = self.attention(self.attention_norm(hidden_ND), rows)
+            hidden_ND = hidden_ND + drop(mixed_ND, self.dropout, first)
+            inner_ND = self.feed_forward(self.feed_forward_norm(hidden_ND))
+            return hidden_ND + drop(inner_ND, self.dropout, second)
+        mixed_ND = self.attention(hidden_ND, rows)
+        hidden_ND = self.attention_norm(hidden_ND + drop(mixed_ND, self.dropout, first))
+        inner_ND = self.feed_forward(hidden_ND)
+        return self.feed_forward_norm(hidden_ND + drop(inner_ND, self.dropout, second))
 
     def maps(self, hidden_ND: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """What `forward` gives without dropout, and the attention, (B, H, T, S)."""
@@ -64,9 +69,6 @@ class Block(nn.Module):
         mixed_ND, weights_BHTS = self.attention.maps(hidden_ND, rows)
         hidden_ND = self.attention_norm(hidden_ND + mixed_ND)
         return self.feed_forward_norm(hidden_ND + self.feed_forward(hidden_ND)), weights_BHTS
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.dropout, self.training)
 
 
 class Stack(nn.Module):
@@ -87,11 +89,14 @@ class Stack(nn.Module):
 
     def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
         """Send the tokens through every block, (N, D)."""
-        for block in self:
-            if self.recompute and self.training:
-                hidden_ND = checkpoint(block, hidden_ND, rows, use_reentrant=False)
+        if not self.training:
+            return self.layers(hidden_ND, rows)[-1]
+        keys_L2 = draw_keys(2 * len(self.blocks), hidden_ND.device).view(-1, 2)
+        for block, keys in zip(self, keys_L2, strict=True):
+            if self.recompute:
+                hidden_ND = checkpoint(block, hidden_ND, rows, keys, use_reentrant=False)
             else:
-                hidden_ND = block(hidden_ND, rows)
+                hidden_ND = block(hidden_ND, rows, keys)
         return hidden_ND
 
     def layers(self, hidden_ND: Tensor, rows: Rows) -> list[Tensor]:
