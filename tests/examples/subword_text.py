@@ -14,14 +14,13 @@ class Tokenizer:
 
     kind = "wordpiece"
     pad_id, unk_id, cls_id, sep_id, mask_id = range(5)
-    end_id = 3
     special_ids = frozenset(range(5))
 
     def __init__(self, pieces: list[str]) -> None:
         self.pieces = [*SPECIALS, *dict.fromkeys(pieces)]
         self.vocab_size = len(self.pieces)
         self._ids = {piece: index for index, piece in enumerate(self.pieces)}
-        self.is_continuation_V = np.array([piece.startswith("##") for piece in self.pieces])
+        self.is_continuation = np.array([piece.startswith("##") for piece in self.pieces])
 
     def id(self, piece: str) -> int:
         return self._ids[piece]

@@ -204,7 +204,7 @@ def hide_plainly(store, tokenizer, config, phrases, examples, row):
             continue
         found = find_units(
             ids[start:end], (store.word_starts[start:end] != 0).tolist(), tokenizer.special_ids,
-            phrases, tokenizer.is_continuation_V, config.unit,
+            phrases, tokenizer.is_continuation, config.unit,
         )  # fmt: skip
         units += [[len(tokens) + place for place in unit] for unit in found]
         tokens += [*ids[start:end], tokenizer.sep_id]

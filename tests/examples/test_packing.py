@@ -60,10 +60,10 @@ def test_running_text_uses_every_token_once_an_epoch(sizes, length, batch_size, 
         own = slice(epoch * num_rows, (epoch + 1) * num_rows)
         rows = [row[:n] for row, n in zip(whole.ids_BT[own], whole.lengths_B[own], strict=True)]
         ids = np.concatenate(rows)
-        text, num_ends = ids[ids != tokenizer.end_id], (ids == tokenizer.end_id).sum()
+        text, num_ends = ids[ids != tokenizer.sep_id], (ids == tokenizer.sep_id).sum()
         assert sorted(text.tolist()) == sorted(store.ids.tolist()) and num_ends == len(sizes)
         for row in rows:  # neighbors in a row are neighbors in the text, over ends of text too
-            places = row[row != tokenizer.end_id].astype(int)
+            places = row[row != tokenizer.sep_id].astype(int)
             gaps = np.diff(places)
             assert ((gaps == 1) | (gaps == 1 - store.num_tokens)).all()
     step = source.batch(1)

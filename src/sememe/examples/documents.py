@@ -21,6 +21,7 @@ class Documents:
     """
 
     def __init__(self, store: Any, split: Split) -> None:
+        self.split = split
         self.ids = _plain(store.ids, store.ids.dtype)
         self.word_starts = _plain(store.word_starts, np.uint8)
         self.sentence_ends = _plain(store.sentence_ends, np.int64)

@@ -75,7 +75,7 @@ class Masker:
             _UNITS.index(config.unit), config.rate,
             *(np.uint64(math.ceil(min(share, 1.0) * 2**32)) for share in shares),
             self._tokenizer.mask_id, self._replacements, self._is_special_V,
-            self._tokenizer.is_continuation_V, self._trie, ids_BT, hidden, targets,
+            self._tokenizer.is_continuation, self._trie, ids_BT, hidden, targets,
         )  # fmt: skip
         return hidden[:num].copy(), targets[:num].copy()
 

@@ -73,7 +73,10 @@ class PackedBatches:
         check_sizes(length, batch_size)
         documents = Documents(store, split)
         self.num_tokens = documents.num_tokens
-        self._ids, self._end_id = documents.ids, tokenizer.end_id
+        self._ids = documents.ids
+        # WordPiece knows no end of text; [SEP] ends a row of BERT's, and text of Chinese GPTs.
+        is_bpe = tokenizer.kind == "bpe"
+        self._end_id = int(tokenizer.end_id if is_bpe else tokenizer.sep_id)
         self.pad_id: int = tokenizer.pad_id
         self._stream_ends = np.cumsum(documents.sizes + 1)
         self._firsts = documents.firsts

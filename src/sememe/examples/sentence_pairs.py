@@ -30,9 +30,10 @@ class SentencePairs:
         if length < _MIN_LENGTH:
             raise OptionError(f"length must be at least {_MIN_LENGTH} for pairs, not {length}.")
         if len(documents) < 2:
+            where = "is held out for validation" if documents.split == "validation" else "is there"
             raise InputError(
-                "Next-sentence pairs need a second document to take false continuations from: "
-                "this text has one. Give more documents or switch next_sentence off."
+                "Next-sentence pairs need a second document to take false continuations from, and "
+                f"only one {where}. Give more documents or switch next_sentence off."
             )
         self._documents, self._seed, self._room = documents, seed, length - _SPECIALS
         self._bounds = documents.blocks(self._room)

@@ -79,7 +79,7 @@ def lexicon_trie(path: str | Path, tokenizer: Any, documents: Documents) -> Trie
     phrases = read_lexicon(path, tokenizer)
     trie = build_trie(phrases, tokenizer.vocab_size)
     found = kernels.find_phrase(
-        documents.ids, documents.sentence_ends, tokenizer.is_continuation_V, *trie
+        documents.ids, documents.sentence_ends, tokenizer.is_continuation, *trie
     )
     if found < 0:
         raise InputError(
