@@ -80,7 +80,8 @@ def predicting(program: Path, train: Path, test: Path, options: argparse.Namespa
     num_lines = large.read_bytes().count(b"\n")
     FastTextClassifier.load(model).predict("compiled")
     start = time.perf_counter()
-    found = sum(1 for _ in FastTextClassifier.load(model).predict_file(large))
+    blocks = FastTextClassifier.load(model).predict_blocks(large)
+    found = sum(len(block.label_ids) for block in blocks)
     ours = time.perf_counter() - start
     start = time.perf_counter()
     subprocess.run([program, "predict", model, large], check=True, capture_output=True)

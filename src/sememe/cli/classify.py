@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from sememe.cli.screen import examples, print_json, print_table
 
 if TYPE_CHECKING:
     from sememe.static.fasttext.classifier import FastTextClassifier
+    from sememe.static.fasttext.classifier.prediction import Found
 
 PREDICT_EXAMPLES = examples(
     "sememe predict runs/topics texts.txt",
@@ -30,7 +32,6 @@ Classifier = Annotated[
 Number = Annotated[int, typer.Option("-k", help="Labels for each text, the likeliest; -1 all.")]
 Threshold = Annotated[float, typer.Option(help="Leave out labels that are less likely.")]
 Prefix = Annotated[str, typer.Option(help="How labels start in the lines of .bin and .ftz models.")]
-_LINES = 2_000  # written at once
 
 
 def _open(model: str, label_prefix: str) -> FastTextClassifier:
@@ -55,23 +56,31 @@ def predict(
     A line without any known word, or without a label that reaches the threshold, gives an empty
     line. Labels in the lines, if there are any, are not looked at.
     """
+    classifier = _open(model, label_prefix)
+    names = classifier.labels
+    for found in classifier.predict_blocks(file, k, threshold):
+        if len(found.label_ids):
+            typer.echo("\n".join(_written(found, names, json, prob)))
+
+
+def _written(found: Found, names: list[str], as_json: bool, has_chances: bool) -> Iterator[str]:
+    """A line of output for each line of text."""
     from json import dumps
 
-    predictions = _open(model, label_prefix).predict_file(file, k, threshold)
-    kept: list[str] = []
-    for labels in predictions:
-        if json:
-            named = [{"label": one.label, "probability": one.probability} for one in labels]
-            kept.append(dumps({"labels": named}, ensure_ascii=_is_ascii()))
-        elif prob:
-            kept.append(" ".join(f"{one.label} {one.probability:.6g}" for one in labels))
+    if not as_json and not has_chances and found.label_ids.shape[1] == 1:
+        known = [*names, ""]  # -1, no label, takes the last
+        yield from (known[label] for label in found.label_ids[:, 0].tolist())
+        return
+    is_ascii = _is_ascii()
+    for ids, chances in zip(found.label_ids.tolist(), found.chances.tolist(), strict=True):
+        pairs = [(names[i], chance) for i, chance in zip(ids, chances, strict=True) if i >= 0]
+        if as_json:
+            labels = [{"label": name, "probability": chance} for name, chance in pairs]
+            yield dumps({"labels": labels}, ensure_ascii=is_ascii)
+        elif has_chances:
+            yield " ".join(f"{name} {chance:.6g}" for name, chance in pairs)
         else:
-            kept.append(" ".join(one.label for one in labels))
-        if len(kept) == _LINES:
-            typer.echo("\n".join(kept))
-            kept.clear()
-    if kept:
-        typer.echo("\n".join(kept))
+            yield " ".join(name for name, _ in pairs)
 
 
 def _is_ascii() -> bool:

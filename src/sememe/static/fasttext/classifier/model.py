@@ -177,12 +177,16 @@ class FastTextClassifier:
         self, source: Any, k: int = 1, threshold: float = 0.0
     ) -> Iterator[list[Prediction]]:
         """Predict each line of files or of standard input ("-"); labels in them do not matter."""
+        for block in self.predict_blocks(source, k, threshold):
+            yield from self._named(block)
+
+    def predict_blocks(self, source: Any, k: int = 1, threshold: float = 0.0) -> Iterator[Found]:
+        """Predict as `predict_file` does; label ids and probabilities of many lines at a time."""
         settings = replace(self.text, label_field="")
         blocks = read_file_blocks(
             source, settings, self.config.label_prefix, self.config.num_workers
         )
-        for block in self._found(blocks, k, threshold):
-            yield from self._named(block)
+        return self._found(blocks, k, threshold)
 
     def _found(self, blocks: Iterable[bytes], k: int, threshold: float) -> Iterator[Found]:
         if k != -1 and k < 1:
