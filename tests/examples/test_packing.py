@@ -10,11 +10,14 @@ from subword_text import Store, Tokenizer, made_up
 
 from sememe.errors import OptionError
 from sememe.examples.documents import Documents
+from sememe.examples.masked_batches import MaskedBatches
 from sememe.examples.order import DOCUMENTS
 from sememe.examples.packing import FullSentences, PackedBatches
 from sememe.examples.permutation import permute, permute_plainly
 from sememe.examples.planning_reference import plan_full_sentences_plainly, read_documents
 from sememe.examples.randomness import stream_key
+
+SOURCES = (MaskedBatches, PackedBatches)
 
 
 def numbered(sizes: list[list[int]]) -> tuple[Store, Tokenizer]:
@@ -119,6 +122,36 @@ def test_orders_are_even():
         order = [permute(place, 10, np.uint64(stream_key(key))) for place in range(10)]
         places[order.index(0)] += 1
     assert abs(places - 400).max() < 5 * np.sqrt(4000 * 0.1 * 0.9)
+
+
+def test_empty_documents_and_sentences_do_no_harm():
+    tokenizer = Tokenizer(["a", "天"])
+    store = Store([[], ["a 天", ""], [""], ["", "天", "a"], []], tokenizer)
+    packed = PackedBatches(store, tokenizer, length=16, batch_size=1)
+    row = packed.batch(0)
+    assert row.lengths_B[0] == 6 and (row.ids_BT == tokenizer.sep_id).sum() == 2
+    masked = MaskedBatches(store, tokenizer, length=16, batch_size=8)
+    assert masked.batch(0).ids_BT.shape == (8, 8)
+    full = MaskedBatches(store, tokenizer, length=16, batch_size=2, next_sentence=False)
+    assert sorted(full.batch(0).lengths_B.tolist()) == [4, 4]
+
+
+def test_large_ids_make_the_same_rows():
+    store, tokenizer = made_up(20)
+    small = [source(store, tokenizer) for source in (_masked, _packed)]
+    store.ids = store.ids.astype(np.uint32)
+    for one, other in zip(
+        small, [_masked(store, tokenizer), _packed(store, tokenizer)], strict=True
+    ):
+        np.testing.assert_array_equal(one.ids_BT, other.ids_BT)
+
+
+def _masked(store, tokenizer):
+    return MaskedBatches(store, tokenizer, length=32, batch_size=4).batch(0)
+
+
+def _packed(store, tokenizer):
+    return PackedBatches(store, tokenizer, length=32, batch_size=4).batch(0)
 
 
 def test_rows_of_no_size_are_refused():

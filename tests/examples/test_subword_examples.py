@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,18 @@ def test_running_text_of_a_store(chinese):
     ids = train.rows(0, train.rows_per_epoch).ids_BT
     num_documents = (~store.is_validation(np.arange(store.num_documents))).sum()
     assert (ids == tokenizer.sep_id).sum() == num_documents
+
+
+def test_a_preview_of_bytes_is_text_again(tmp_path):
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    pieces = [*sorted(ByteLevel.alphabet()), "<|endoftext|>"]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    tokenizer = SubwordTokenizer.load(tmp_path)
+    store = open_or_build_subwords(CHINESE * 3, tokenizer, text=TextSettings(language="zh"))
+    source = PackedBatches(store, tokenizer, length=400, batch_size=1)
+    assert tokenizer.end_id in source.batch(0).ids_BT
+    shown = render(preview(source, tokenizer, num_rows=2))
+    assert "<|endoftext|>" in shown and any(text in shown for text in CHINESE)

@@ -20,6 +20,7 @@ class Preview:
     hidden: dict[int, str]  # true tokens by their place
     segments: list[int] | None
     is_next: bool | None
+    text: str | None = None  # where tokens are bytes that a person cannot read
 
     def __str__(self) -> str:
         """The row as lines of text."""
@@ -34,7 +35,7 @@ class Preview:
             facts.append("B follows A" if self.is_next else "B is from another document")
         lines = [", ".join(facts)]
         if self.segments is None:
-            return "\n".join([*lines, "   " + " ".join(words)])
+            return "\n".join([*lines, " ".join(words) if self.text is None else self.text])
         for segment, name in enumerate("AB"):
             own = [word for word, its in zip(words, self.segments, strict=True) if its == segment]
             lines.append(f"{name}: {' '.join(own)}")
@@ -60,15 +61,16 @@ def render(previews: list[Preview]) -> str:
 
 def _view(batch: Batch, row: int, tokenizer: Any) -> Preview:
     length, width = int(batch.lengths_B[row]), batch.ids_BT.shape[1]
-    hidden = {}
+    ids, hidden = batch.ids_BT[row, :length].tolist(), {}
     if batch.hidden_N is not None and batch.targets_N is not None:
         own = np.flatnonzero(batch.hidden_N // width == row)
         places = (batch.hidden_N[own] - row * width).tolist()
         tokens = map(tokenizer.token, batch.targets_N[own].tolist())
         hidden = dict(zip(places, tokens, strict=True))
     return Preview(
-        tokens=[tokenizer.token(index) for index in batch.ids_BT[row, :length].tolist()],
+        tokens=[tokenizer.token(index) for index in ids],
         hidden=hidden,
         segments=None if batch.segments_BT is None else batch.segments_BT[row, :length].tolist(),
         is_next=None if batch.is_next_B is None else bool(batch.is_next_B[row]),
+        text=tokenizer.decode(ids, specials=True) if tokenizer.kind == "bpe" else None,
     )
