@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 END = "<|endoftext|>"
 CONTINUATION = "##"
-_LONGEST_WORD = 100  # characters; BERT takes longer ones for [UNK]
+LONGEST_WORD = 100  # characters; BERT takes longer ones for [UNK]
 
 
 def require_tokenizers() -> None:
@@ -49,7 +49,7 @@ def wordpiece_engine(
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     engine = Tokenizer(
-        models.WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=_LONGEST_WORD)
+        models.WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=LONGEST_WORD)
     )
     engine.normalizer = normalizers.BertNormalizer(
         clean_text=True,
@@ -111,6 +111,12 @@ def describe(engine: Tokenizer) -> dict[str, Any]:
         "strip_accents": accents or "StripAccents" in types,
         "split_chinese": bool(bert.get("handle_chinese_chars")),
     }
+
+
+def merges_of(engine: Tokenizer) -> list[tuple[str, str]]:
+    """The pairs that BPE joins, in order; older files have each as one string."""
+    pairs = json.loads(engine.to_str())["model"]["merges"]
+    return [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in pairs]
 
 
 def _normalizers(content: Any) -> list[dict[str, Any]]:
@@ -232,7 +238,6 @@ def write(
     """Write all files of a tokenizer into `folder`."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    content = json.loads(engine.to_str())
     _write_text(folder / "tokenizer.json", engine.to_str(pretty=True))
     vocabulary = engine.get_vocab(with_added_tokens=True)
     if parts["kind"] == "wordpiece":
@@ -243,12 +248,8 @@ def write(
     else:
         ordered = dict(sorted(vocabulary.items(), key=lambda item: item[1]))
         _write_text(folder / "vocab.json", json.dumps(ordered, ensure_ascii=False))
-        pairs = [
-            pair if isinstance(pair, str) else " ".join(pair) for pair in content["model"]["merges"]
-        ]
-        _write_text(
-            folder / "merges.txt", "".join(f"{line}\n" for line in ["#version: 0.2", *pairs])
-        )
+        lines = ["#version: 0.2", *map(" ".join, merges_of(engine))]
+        _write_text(folder / "merges.txt", "".join(f"{line}\n" for line in lines))
     special = _special_names(parts["kind"], names)
     write_json(folder / "special_tokens_map.json", special)
     write_json(folder / "tokenizer_config.json", _config(parts, max_length) | special)

@@ -159,6 +159,12 @@ class SubwordTokenizer:
             is_start[1:] = (words[1:] != words[:-1]) | (words[1:] < 0)
         return Encoding(ids, places[:, 0].copy(), places[:, 1].copy(), is_start)
 
+    def words_of(self, text: str) -> list[str]:
+        """Clean and split a text into the words that pieces are cut from."""
+        normalizer, cutter = self._engine.normalizer, self._engine.pre_tokenizer
+        cleaned = normalizer.normalize_str(text) if normalizer else text
+        return [word for word, _ in cutter.pre_tokenize_str(cleaned)]
+
     def decode(self, ids: Iterable[int], *, specials: bool = False) -> str:
         """Write ids as text again; special tokens are left out unless `specials` asks for them."""
         numbers = [int(token_id) for token_id in ids]

@@ -1,0 +1,259 @@
+"""Learn the pieces of a sub-word tokenizer from a corpus: text in, a SubwordTokenizer out.
+
+Chunks of the text are counted first, in bounded memory; each distinct word then goes to the trainer
+of `tokenizers` as often as it was counted. The same text gives the same pieces in every run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sememe.errors import InputError, OptionError
+from sememe.options import Config, changed, check_choices, check_ranges, option
+from sememe.progress import SILENT, Reporter
+from sememe.text import stream
+from sememe.text.settings import TextSettings
+from sememe.tokens import caching
+from sememe.tokens import subword_files as files
+from sememe.tokens.subword_files import CLS, CONTINUATION, END, MASK, PAD, SEP, SPECIALS, UNK
+from sememe.tokens.subwords import KINDS, Kind, SubwordTokenizer
+from sememe.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# BERT's ids: [PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103, and free ones between.
+FIRST = (PAD, *(f"[unused{number}]" for number in range(1, 100)), UNK, CLS, SEP, MASK)
+_NUM_BYTES = 256
+# The rarest chunks beyond this many cannot decide on a piece, and would fill the memory.
+_MOST_CHUNKS = 4_000_000
+# The trainer takes words one by one; a longer text is thinned to this many, in proportion.
+_MOST_WORDS = 100_000_000
+_WORDS_AT_ONCE = 4_096
+_PLAIN = {"wordpiece": re.compile("[A-Za-z0-9]+|[!-/:-@[-`{-~]"), "bpe": re.compile(" ?[A-Za-z]+")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig(Config):
+    """Which pieces are learned."""
+
+    kind: Kind = option("wordpiece", "BERT's WordPiece, or GPT-2's byte-level BPE.")
+    vocab_size: int = option(30_522, "How many tokens there shall be, special ones among them.")
+    accents: Any = option("auto", "WordPiece: strip accents, keep them, or auto: as the case.")
+    min_frequency: int = option(2, "Join two pieces only if they meet this often.")
+    coverage: float = option(0.9999, "WordPiece: share of all characters that get a piece.")
+    workers: int = option(0, "Threads that read the text; 0 takes every core.")
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy, naming the option and its range."""
+        check_choices(self, kind=KINDS, accents=("auto", "strip", "keep"))
+        check_ranges(
+            self,
+            vocab_size=(1, 2**24),
+            min_frequency=(1, 10**12),
+            coverage=(0.5, 1.0),
+            workers=(0, 1_024),
+        )
+
+
+def train_tokenizer(
+    corpus: Any = None,
+    config: TokenizerConfig | None = None,
+    *,
+    text: TextSettings | None = None,
+    memory: int = 512 << 20,
+    progress: Reporter = SILENT,
+    **options: Any,
+) -> SubwordTokenizer:
+    """Learn a tokenizer from `corpus`, which is all that text.stream.read takes.
+
+    `text` says how the corpus is read, and whether WordPiece turns it into lower case. Options of
+    the config may be given by name.
+    """
+    files.require_tokenizers()
+    config = changed(config or TokenizerConfig(), "A tokenizer", options)
+    text = text or TextSettings()
+    shape = _shape(config, text)
+    chunks = _count_chunks(corpus, shape, text, config, memory, progress)
+    words = count_words(chunks, shape)
+    if not words:
+        raise InputError("The corpus has no text: it is empty, or blank.")
+    with progress.task("learning pieces", None, "words") as task:
+        task.update(len(words))
+        if config.kind == "bpe":
+            tokenizer = _train_bpe(words, config)
+        else:
+            tokenizer = _train_wordpiece(words, config, shape)
+    if tokenizer.vocab_size < config.vocab_size:
+        progress.note(
+            f"The text gives only {tokenizer.vocab_size:,} tokens of {config.vocab_size:,}."
+        )
+    return tokenizer
+
+
+def _shape(config: TokenizerConfig, text: TextSettings) -> SubwordTokenizer:
+    """A tokenizer that cleans and splits text as the trained one will, and knows no piece."""
+    if config.kind == "bpe":
+        return SubwordTokenizer(files.bpe_engine({END: 0}, [], END))
+    strip = {"auto": text.lowercase, "strip": True, "keep": False}[config.accents]
+    names = {name: number for number, name in enumerate(SPECIALS)}
+    engine = files.wordpiece_engine(names, lowercase=text.lowercase, strip_accents=strip)
+    return SubwordTokenizer(engine)
+
+
+# ---- counting -----------------------------------------------------------------------------------
+
+
+def _count_chunks(
+    corpus: Any,
+    shape: SubwordTokenizer,
+    text: TextSettings,
+    config: TokenizerConfig,
+    memory: int,
+    progress: Reporter,
+) -> Vocabulary:
+    from sememe.tokens.chunks import cut_chunks
+    from sememe.tokens.merging import count_words as count
+
+    workers = config.num_workers
+    batches = stream.read(corpus, text)
+    with caching.heard(progress, stream.total_bytes(corpus)) as on_bytes:
+        records = stream.each_batch(
+            batches, lambda batch: cut_chunks(batch, shape), workers, on_bytes
+        )
+        with closing(records):
+            return count(records, workers=workers, memory=memory).cut(_MOST_CHUNKS)
+
+
+def count_words(chunks: Vocabulary, shape: SubwordTokenizer) -> Counter[str]:
+    """Clean and split counted chunks as the tokenizer does; count the words in them."""
+    words: Counter[str] = Counter()
+    is_plain = _PLAIN[shape.kind].fullmatch
+    for chunk, count in zip(chunks, chunks.counts.tolist(), strict=True):
+        if is_plain(chunk):
+            words[_plain_word(chunk, shape)] += count
+            continue
+        for word in shape.words_of(chunk):
+            words[word] += count
+    return words
+
+
+def _plain_word(chunk: str, shape: SubwordTokenizer) -> str:
+    """What the tokenizer makes of a plain ASCII chunk, without asking it."""
+    if shape.kind == "bpe":
+        return chunk.replace(" ", "Ġ")
+    return chunk.lower() if shape.lowercase else chunk
+
+
+# ---- training -----------------------------------------------------------------------------------
+
+
+def _train_bpe(words: Counter[str], config: TokenizerConfig) -> SubwordTokenizer:
+    from tokenizers import models, pre_tokenizers, trainers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    _check_room(config, len(alphabet) + 1, f"{_NUM_BYTES} bytes and {END}")
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size - 1,
+        min_frequency=config.min_frequency,
+        special_tokens=alphabet,
+        show_progress=False,
+    )
+    engine = _run(models.BPE(), trainer, words)
+    tokens = [*_in_order(engine), END]  # last, as in GPT-2's own vocabulary
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    return SubwordTokenizer(files.bpe_engine(vocabulary, files.merges_of(engine), END))
+
+
+def _train_wordpiece(
+    words: Counter[str], config: TokenizerConfig, shape: SubwordTokenizer
+) -> SubwordTokenizer:
+    from tokenizers import models, trainers
+
+    alphabet = _covering(words, config.coverage)
+    words = Counter(
+        {
+            word: count
+            for word, count in words.items()
+            if alphabet.issuperset(word) and len(word) <= files.LONGEST_WORD
+        }
+    )
+    inner = {char for word in words for char in word[1:]}
+    # Given first and in order: the trainer itself meets them in an order that changes.
+    pieces = [*sorted(alphabet), *(CONTINUATION + char for char in sorted(inner))]
+    _check_room(
+        config,
+        len(FIRST) + len(pieces),
+        f"{len(FIRST)} special tokens, {len(alphabet):,} characters and {len(inner):,} of them "
+        f"with {CONTINUATION}",
+    )
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=config.vocab_size,
+        min_frequency=config.min_frequency,
+        special_tokens=[*FIRST, *pieces],
+        continuing_subword_prefix=CONTINUATION,
+        show_progress=False,
+    )
+    tokens = _in_order(_run(models.WordPiece(unk_token=UNK), trainer, words))
+    engine = files.wordpiece_engine(
+        {token: number for number, token in enumerate(tokens)},
+        lowercase=shape.lowercase,
+        strip_accents=shape.strip_accents,
+    )
+    return SubwordTokenizer(engine)
+
+
+def _covering(words: Counter[str], coverage: float) -> set[str]:
+    """The most frequent characters that make up a share of all text."""
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for char in word:
+            counts[char] += count
+    wanted, total = coverage * sum(counts.values()), 0
+    covering = set()
+    for char, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if total >= wanted:
+            break
+        covering.add(char)
+        total += count
+    return covering
+
+
+def _check_room(config: TokenizerConfig, needed: int, what: str) -> None:
+    if config.vocab_size < needed:
+        hint = " or a lower coverage" if config.kind == "wordpiece" else ""
+        raise OptionError(
+            f"vocab_size {config.vocab_size:,} is too small: {what} alone are {needed:,}. "
+            f"Give at least that{hint}."
+        )
+
+
+def _run(model: Any, trainer: Any, words: Counter[str]) -> Tokenizer:
+    from tokenizers import Tokenizer, pre_tokenizers
+
+    engine = Tokenizer(model)
+    engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    engine.train_from_iterator(_repeated(words), trainer)
+    return engine
+
+
+def _repeated(words: Counter[str]) -> Iterator[str]:
+    """Each word as often as it was counted, since the trainer takes no counts."""
+    factor = max(1.0, sum(words.values()) / _MOST_WORDS)
+    for word in sorted(words):
+        num = round(words[word] / factor)
+        line = " ".join([word] * min(num, _WORDS_AT_ONCE))
+        for _ in range(num // _WORDS_AT_ONCE):
+            yield line
+        if num % _WORDS_AT_ONCE:
+            yield " ".join([word] * (num % _WORDS_AT_ONCE))
+
+
+def _in_order(engine: Tokenizer) -> list[str]:
+    vocabulary = engine.get_vocab(with_added_tokens=True)
+    return sorted(vocabulary, key=vocabulary.__getitem__)
