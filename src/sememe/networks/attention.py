@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sememe.networks.layers import Linear
+from sememe.networks.memory import LayerMemory
 from sememe.networks.rows import Rows
 
 HALF_PRECISION = (torch.bfloat16, torch.float16)
@@ -111,6 +112,19 @@ class SelfAttention(nn.Module):
         queries, keys, values = rows.padded(self.project(hidden_ND)).permute(2, 0, 3, 1, 4)
         mixed_BHTK, weights_BHTS = attend(queries, keys, values, mask_TS=self._mask(rows))
         return self.output(rows.flat(mixed_BHTK.transpose(1, 2)).flatten(1)), weights_BHTS
+
+    def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: LayerMemory) -> Tensor:
+        """What `forward` gives for tokens at these places of their rows, the rest from memory."""
+        queries, keys, values = self.project(hidden_ND).unflatten(0, places_BT.shape).unbind(2)
+        keys_BSHK, values_BSHK = memory.extend(places_BT, keys, values)
+        is_past_BTS = (
+            torch.arange(keys_BSHK.shape[1], device=places_BT.device) <= places_BT[..., None]
+        )
+        mixed_BHTK = functional.scaled_dot_product_attention(
+            queries.transpose(1, 2), keys_BSHK.transpose(1, 2), values_BSHK.transpose(1, 2),
+            attn_mask=is_past_BTS[:, None],
+        )  # fmt: skip
+        return self.output(mixed_BHTK.transpose(1, 2).flatten(0, 1).flatten(1))
 
     def _mask(self, rows: Rows) -> Tensor | None:
         if self.is_causal:

@@ -6,7 +6,7 @@ before each part (GPT-2), which leaves a straight path for the gradient.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from sememe.networks.attention import SelfAttention
 from sememe.networks.config import TransformerConfig
 from sememe.networks.dropout import draw_keys, drop
 from sememe.networks.layers import LayerNorm, Linear, activate
+from sememe.networks.memory import LayerMemory, Memory
 from sememe.networks.rows import Rows
 
 
@@ -49,26 +50,36 @@ class Block(nn.Module):
 
     def forward(self, hidden_ND: Tensor, rows: Rows, keys: Tensor | None = None) -> Tensor:
         """Give each token what it needs of its row, (N, D); two keys switch dropout on."""
-        first, second = (None, None) if keys is None else keys.unbind()
-        if self.is_prenorm:
-            mixed_ND = self.attention(self.attention_norm(hidden_ND), rows)
-            hidden_ND = hidden_ND + drop(mixed_ND, self.dropout, first)
-            inner_ND = self.feed_forward(self.feed_forward_norm(hidden_ND))
-            return hidden_ND + drop(inner_ND, self.dropout, second)
-        mixed_ND = self.attention(hidden_ND, rows)
-        hidden_ND = self.attention_norm(hidden_ND + drop(mixed_ND, self.dropout, first))
-        inner_ND = self.feed_forward(hidden_ND)
-        return self.feed_forward_norm(hidden_ND + drop(inner_ND, self.dropout, second))
+        return self._around(lambda x_ND: self.attention(x_ND, rows), hidden_ND, keys)
 
     def maps(self, hidden_ND: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """What `forward` gives without dropout, and the attention, (B, H, T, S)."""
+        maps: list[Tensor] = []
+
+        def attention(x_ND: Tensor) -> Tensor:
+            mixed_ND, weights_BHTS = self.attention.maps(x_ND, rows)
+            maps.append(weights_BHTS)
+            return mixed_ND
+
+        return self._around(attention, hidden_ND), maps[0]
+
+    def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: LayerMemory) -> Tensor:
+        """What `forward` gives for tokens that come after those in memory, (N, D)."""
+        return self._around(lambda x_ND: self.attention.extend(x_ND, places_BT, memory), hidden_ND)
+
+    def _around(
+        self, attention: Callable[[Tensor], Tensor], hidden_ND: Tensor, keys: Tensor | None = None
+    ) -> Tensor:
+        first, second = (None, None) if keys is None else keys.unbind()
         if self.is_prenorm:
-            mixed_ND, weights_BHTS = self.attention.maps(self.attention_norm(hidden_ND), rows)
-            hidden_ND = hidden_ND + mixed_ND
-            return hidden_ND + self.feed_forward(self.feed_forward_norm(hidden_ND)), weights_BHTS
-        mixed_ND, weights_BHTS = self.attention.maps(hidden_ND, rows)
-        hidden_ND = self.attention_norm(hidden_ND + mixed_ND)
-        return self.feed_forward_norm(hidden_ND + self.feed_forward(hidden_ND)), weights_BHTS
+            mixed_ND = attention(self.attention_norm(hidden_ND))
+            hidden_ND = hidden_ND + drop(mixed_ND, self.dropout, first)
+            inner_ND = self.feed_forward(self.feed_forward_norm(hidden_ND))
+            return hidden_ND + drop(inner_ND, self.dropout, second)
+        mixed_ND = attention(hidden_ND)
+        hidden_ND = self.attention_norm(hidden_ND + drop(mixed_ND, self.dropout, first))
+        inner_ND = self.feed_forward(hidden_ND)
+        return self.feed_forward_norm(hidden_ND + drop(inner_ND, self.dropout, second))
 
 
 class Stack(nn.Module):
@@ -113,3 +124,9 @@ class Stack(nn.Module):
             hidden_ND, weights_BHTS = block.maps(hidden_ND, rows)
             maps.append(weights_BHTS)
         return maps
+
+    def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: Memory) -> Tensor:
+        """Send tokens through every block that come after those in memory, (N, D)."""
+        for block, layer in zip(self, memory.layers, strict=True):
+            hidden_ND = block.extend(hidden_ND, places_BT, layer)
+        return hidden_ND

@@ -16,6 +16,7 @@ from sememe.networks.blocks import Stack
 from sememe.networks.config import GPTConfig
 from sememe.networks.inputs import GPTInputs
 from sememe.networks.layers import LayerNorm, initialise
+from sememe.networks.memory import Memory
 from sememe.networks.positions import Positions
 from sememe.networks.prediction import figures_of, score
 from sememe.networks.rows import Rows, padded_rows
@@ -82,9 +83,18 @@ class GPTNetwork(nn.Module):
         """The attention of every block, L tensors (B, H, T, S): row t says where t looks."""
         return self.stack.maps(self.embed(ids_BT), padded_rows(ids_BT))
 
-    def embed(self, ids_BT: Tensor, start: int = 0) -> Tensor:
-        """What the first block sees of rows whose first token has position `start`, (B × T, D)."""
-        positions_T = torch.arange(start, start + ids_BT.shape[1], device=ids_BT.device)
+    def extend(self, ids_BT: Tensor, places_BT: Tensor, memory: Memory) -> Tensor:
+        """Vectors of tokens at these places of rows whose earlier tokens memory holds, (B, T, D).
+
+        Equal to `forward` on the whole rows, and remembers the new tokens.
+        """
+        hidden_ND = self.embedding(ids_BT.flatten(), places_BT.flatten()).to(self.precision)
+        hidden_ND = self.norm(self.stack.extend(hidden_ND, places_BT, memory))
+        return hidden_ND.unflatten(0, ids_BT.shape)
+
+    def embed(self, ids_BT: Tensor) -> Tensor:
+        """What the first block sees of padded rows, (B × T, D)."""
+        positions_T = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         hidden_ND = self.embedding(ids_BT.flatten(), positions_T.expand_as(ids_BT).flatten())
         return hidden_ND.to(self.precision)
 
