@@ -18,7 +18,8 @@ from sememe.storage.tensors import write_tensors
 from sememe.training import TrainingConfig
 from sememe.training.distributed import joined
 from sememe.training.evaluation import Validation
-from sememe.training.loop import Loop, Run
+from sememe.training.loop import Loop
+from sememe.training.run import Run
 
 
 class Slow(ToySource):

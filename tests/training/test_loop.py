@@ -17,7 +17,8 @@ from sememe.errors import ArtifactError, DivergedError, OptionError  # noqa: E40
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.training import TrainingConfig  # noqa: E402
 from sememe.training.evaluation import Validation  # noqa: E402
-from sememe.training.loop import Loop, Run  # noqa: E402
+from sememe.training.loop import Loop  # noqa: E402
+from sememe.training.run import Run  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toys import ToyObjective, ToySource, assert_equal, weights  # noqa: E402

@@ -38,6 +38,7 @@ Pictures = Annotated[
 # A switch is clearer when its other side has a name of its own.
 _SWITCHES = {
     "lowercase": "--lowercase/--keep-case",
+    "next_sentence": "--next-sentence/--no-next-sentence",
     "sentences": "--sentences/--no-sentences",
 }
 

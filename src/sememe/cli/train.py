@@ -7,7 +7,15 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from sememe.cli import train_classifier, train_counts, train_fasttext, train_glove, train_word2vec
+from sememe.cli import (
+    train_bert,
+    train_classifier,
+    train_counts,
+    train_fasttext,
+    train_glove,
+    train_gpt,
+    train_word2vec,
+)
 
 
 class Models(TyperGroup):
@@ -34,3 +42,5 @@ app.command(epilog=train_classifier.EXAMPLES)(train_classifier.classifier)
 app.command(epilog=train_glove.EXAMPLES)(train_glove.glove)
 app.command(epilog=train_counts.EXAMPLES)(train_counts.counts)
 app.command(epilog=train_counts.ONE_HOT_EXAMPLES)(train_counts.onehot)
+app.command(epilog=train_bert.EXAMPLES)(train_bert.bert)
+app.command(epilog=train_gpt.EXAMPLES)(train_gpt.gpt)

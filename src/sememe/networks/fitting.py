@@ -18,7 +18,8 @@ from sememe.tokens.subword_store import SubwordStore, open_or_build_subwords
 from sememe.tokens.subwords import SubwordTokenizer
 from sememe.training.distributed import Processes, joined
 from sememe.training.evaluation import Validation
-from sememe.training.loop import Loop, Run
+from sememe.training.loop import Loop
+from sememe.training.run import Run
 
 if TYPE_CHECKING:
     from sememe.networks.pretraining import Pretrained
@@ -45,9 +46,7 @@ def fit(model: Pretrained, corpus: Any, request: Request) -> None:
 
 def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
-    model.tokenizer = _tokenizer(model, corpus, request)
-    model.config = replace(model.config, vocab_size=model.tokenizer.vocab_size)
-    store = _store(model, corpus, request)
+    store = open_text(model, corpus, request)
     source = model.source(store, "train")
     held_out = _held_out(model, store, reporter)
     plan = _plan(model, store)
@@ -89,7 +88,10 @@ def _tokenizer(model: Pretrained, corpus: Any, request: Request) -> SubwordToken
     )  # fmt: skip
 
 
-def _store(model: Pretrained, corpus: Any, request: Request) -> SubwordStore:
+def open_text(model: Pretrained, corpus: Any, request: Request) -> SubwordStore:
+    """The text as ids of the tokenizer that is given, or trained on it."""
+    model.tokenizer = _tokenizer(model, corpus, request)
+    model.config = replace(model.config, vocab_size=model.tokenizer.vocab_size)
     store = open_or_build_subwords(
         corpus, model.tokenizer, text=model.text, path=request.store,
         workers=model.training.workers, progress=request.reporter,

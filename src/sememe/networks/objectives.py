@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from sememe.examples.batches import Batch
 from sememe.networks.bert import BERTNetwork
+from sememe.networks.compilation import compile_parts
 from sememe.networks.gpt import GPTNetwork
 from sememe.networks.inputs import BERTInputs, GPTInputs, bert_inputs, gpt_inputs
 
@@ -30,6 +31,10 @@ class _Objective(nn.Module):
     @precision.setter
     def precision(self, value: torch.dtype) -> None:
         self.network.precision = value
+
+    def compile(self, **options: Any) -> None:
+        """Compile the network part by part, in place."""
+        compile_parts(self.network, **options)
 
 
 class MaskedObjective(_Objective):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sememe.errors import ArtifactError, MissingExtraError, OptionError
 from sememe.examples.batches import Split
@@ -26,6 +26,9 @@ from sememe.options import changed
 from sememe.progress import SILENT, History, Reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.text.settings import TextSettings
+
+if TYPE_CHECKING:
+    from sememe.examples.preview import Preview
 
 HISTORY, CURVE = "history.json", "loss.png"
 
@@ -98,6 +101,27 @@ class Pretrained:
             )
         fit(self, corpus, request)
         return self
+
+    def preview(
+        self,
+        corpus: Any = None,
+        *,
+        tokenizer: Any = None,
+        text: TextSettings | None = None,
+        store: str | Path | None = None,
+        num_rows: int = 3,
+        progress: Reporter | bool | None = None,
+        **text_options: Any,
+    ) -> list[Preview]:
+        """The first examples that `fit` would train on; nothing is trained but a tokenizer."""
+        need_torch()
+        from sememe.examples.preview import preview
+        from sememe.networks.fitting import Request, open_text
+
+        self.text = changed(text or TextSettings(), "preview", text_options)
+        request = Request(tokenizer=tokenizer, store=store, reporter=_as_reporter(progress))
+        source = self.source(open_text(self, corpus, request), "train")
+        return preview(source, self.tokenizer, num_rows=num_rows)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that `transformers` opens too; it appears whole or not at all."""

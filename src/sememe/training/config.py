@@ -17,8 +17,8 @@ DEFAULT_BUDGET = "10m"
 
 # Options that may change between a run and its continuation: the steps stay what they were.
 _PASSING = (
-    "workers", "device", "evaluate_every", "evaluate_batches", "checkpoint_minutes", "keep",
-    "tensorboard",
+    "workers", "device", "compile", "evaluate_every", "evaluate_batches", "checkpoint_minutes",
+    "keep", "tensorboard",
 )  # fmt: skip
 
 
@@ -42,7 +42,9 @@ class TrainingConfig(Config):
     beta2: float = option(0.98, "How slowly Adam forgets the sizes of gradients.")
     clip: float = option(1.0, "Longest gradient; longer ones are shortened; 0 never.")
     precision: Precision = option("auto", "Numbers of the matrix products; auto: fp32 on a CPU.")
-    compile: bool = option(False, "Compile the network first (torch.compile).")
+    compile: Literal["auto", "yes", "no"] = option(
+        "auto", "Compile the network first, a minute or so; auto: on a GPU."
+    )
     device: Device = option("auto", "Where to compute; auto takes a GPU where there is one.")
     seed: int = option(1, "Start of every random choice.")
     workers: int = option(0, "Threads; 0 takes every core.")
@@ -59,6 +61,7 @@ class TrainingConfig(Config):
             schedule=("linear", "cosine", "constant"),
             precision=("auto", "bf16", "fp16", "fp32"),
             device=("auto", "cpu", "cuda", "mps"),
+            compile=("auto", "yes", "no"),
         )
         check_ranges(
             self, steps=(0, 10**12), epochs=(0, 10**6), batch_size=(1, 10**7), length=(2, 2**20),

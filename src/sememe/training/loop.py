@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ import torch
 
 from sememe.errors import ArtifactError, DivergedError, OptionError
 from sememe.examples.randomness import stream_key
-from sememe.progress import SILENT, History, Reporter
-from sememe.storage.checkpoints import Checkpoints
+from sememe.progress import History
 from sememe.training.budget import measure
 from sememe.training.checkpointing import (
     HISTORY,
@@ -29,37 +27,18 @@ from sememe.training.checkpointing import (
     read_weights,
     write_state,
 )  # fmt: skip
-from sememe.training.config import TrainingConfig
-from sememe.training.distributed import Processes
-from sememe.training.evaluation import Validation
 from sememe.training.feeding import Part, fed, own_parts, to_device
 from sememe.training.interruption import Interruption
 from sememe.training.memory import explained_memory
-from sememe.training.objective import Source, Totals
+from sememe.training.objective import Totals
 from sememe.training.optimizers import make_optimizer
 from sememe.training.precision import TYPES, choose_device, choose_precision, reproducible
 from sememe.training.records import Recorder
+from sememe.training.run import Run
 from sememe.training.schedules import rate_at
 
 _RECORDS = 200  # about as many records a run leaves in its history
 _DROPOUT = 0x44  # the purpose of a stream of random numbers
-
-
-@dataclass(kw_only=True)
-class Run:
-    """What a training needs beside the network: batches, options, and places to write to."""
-
-    source: Source
-    config: TrainingConfig
-    validation: Validation | None = None
-    # Adds to the figures of a validation what can be told from them, such as a perplexity.
-    on_validation: Callable[[dict[str, float]], dict[str, float]] = lambda figures: figures
-    reporter: Reporter = SILENT
-    keeper: Checkpoints | None = None
-    resume: bool = False
-    plan: dict[str, Any] = field(default_factory=dict)  # identifies the run in its checkpoints
-    writer: Any = None  # TensorBoard's
-    processes: Processes = Processes()
 
 
 class Loop:
@@ -103,8 +82,11 @@ class Loop:
         self.objective.precision = TYPES[self.precision]
         self.objective.train()
         self._renew()
-        network: Any = torch.compile(self.objective) if self.config.compile else self.objective
-        self.module = self.run.processes.wrap(network, self.device)
+        is_gpu = self.device.type == "cuda"
+        if self.config.compile == "yes" or (self.config.compile == "auto" and is_gpu):
+            self.run.reporter.note("Compiling the network.")
+            self.objective.compile()
+        self.module = self.run.processes.wrap(self.objective, self.device)
 
     def _renew(self) -> None:
         """Make an optimizer that has seen nothing."""

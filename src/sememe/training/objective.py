@@ -32,6 +32,9 @@ class Objective(Protocol):
     def prepare(self, batch: Any) -> Any:
         """Turn the arrays of a batch into what `forward` takes; runs in a thread beside it."""
 
+    def compile(self) -> None:
+        """Compile the network in place."""
+
     def __call__(
         self, prepared: Any, counts: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:

@@ -1,0 +1,111 @@
+"""What the commands that pre-train networks share: their options, and their closing words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sememe.cli.options import flag
+from sememe.cli.screen import print_json
+from sememe.cli.training import checked_out
+
+if TYPE_CHECKING:
+    from sememe.networks.pretraining import Pretrained
+    from sememe.text.settings import TextSettings
+
+Preview = Annotated[
+    bool, flag("--preview", help="Train nothing; show the first examples a training would see.")
+]
+Tokenizer = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the tokenizer to use; left out: one is trained on the corpus."),
+]
+NumLayers = Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")]
+Width = Annotated[int | None, typer.Option(help="Numbers in a vector, instead of the preset's.")]
+NumHeads = Annotated[int | None, typer.Option(help="Attention heads, instead of the preset's.")]
+VocabSize = Annotated[
+    int | None, typer.Option(help="Tokens of the tokenizer to train, instead of the preset's.")
+]
+MaxLength = Annotated[
+    int | None, typer.Option(help="Most tokens the network can see, instead of the preset's.")
+]
+Dropout = Annotated[
+    float | None, typer.Option(help="Share left out in training, instead of the preset's.")
+]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def train(
+    model: Pretrained,
+    corpus: list[str] | None,
+    *,
+    text: TextSettings,
+    tokenizer: Path | None,
+    store: Path | None,
+    out: Path | None,
+    resume: bool,
+    preview: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Fit a network as the options say, or show examples, and tell how it went."""
+    from sememe.progress import Reporter
+
+    reporter = Reporter(quiet=quiet)
+    if preview:
+        _show(model, corpus, text, tokenizer, store, reporter, json)
+        return
+    out = checked_out(out, model.kind)
+    model.fit(
+        corpus, tokenizer=tokenizer, text=text, store=store, out=out, resume=resume,
+        progress=reporter,
+    )  # fmt: skip
+    figures = model.history.last()
+    if json:
+        print_json({"path": str(out), "figures": figures})
+        return
+    typer.echo(f"Saved {type(model).__name__} {model.preset} to {out}")
+    for line in summary(figures):
+        typer.echo(line)
+
+
+def summary(figures: dict[str, Any]) -> list[str]:
+    """The figures of the last validation in words, each beside what it is measured against."""
+    own = {name.removeprefix("validation_"): value for name, value in figures.items()}
+    lines = []
+    for name, title in (("masked", "hidden tokens"), ("token", "next tokens")):
+        if f"validation_{name}_accuracy" in figures:
+            lines.append(
+                f"{title}: {own[f'{name}_accuracy']:.1%} right (the most frequent token: "
+                f"{own['unigram_accuracy']:.1%}), loss {own[f'{name}_loss']:.3f} (by frequency "
+                f"alone: {own['unigram_loss']:.3f}), perplexity {own['perplexity']:,.1f}"
+            )
+    if "validation_next_accuracy" in figures:
+        lines.append(f"next sentences: {own['next_accuracy']:.1%} right")
+    return lines
+
+
+def _show(
+    model: Pretrained,
+    corpus: list[str] | None,
+    text: TextSettings,
+    tokenizer: Path | None,
+    store: Path | None,
+    reporter: Any,
+    as_json: bool,
+) -> None:
+    from dataclasses import asdict
+
+    from sememe.examples.preview import render
+
+    shown = model.preview(corpus, tokenizer=tokenizer, text=text, store=store, progress=reporter)
+    if as_json:
+        print_json([asdict(row) for row in shown])
+    else:
+        typer.echo(render(shown))

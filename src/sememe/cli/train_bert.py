@@ -1,0 +1,66 @@
+"""The command that trains BERT: text in, a model folder out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from sememe.cli import pretraining, training
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples
+from sememe.examples.masking import MaskingConfig
+from sememe.networks.pretraining_config import BERTTrainingConfig
+from sememe.text.settings import TextSettings
+
+EXAMPLES = examples(
+    "sememe train bert --out runs/bert --budget 5m",
+    "sememe train bert my-texts/ --out runs/mine --preset mini --steps 20000",
+    "sememe train bert news.txt --language zh --unit word --out runs/news",
+    "sememe train bert my-texts/ --out runs/mine --preset mini --steps 20000 --resume",
+    "sememe train bert my-texts/ --unit word --preview",
+)
+
+Preset = Literal["tiny", "mini", "small", "medium", "base", "large"]
+
+
+@expand(config="Training", masking="Masking", text="Text")
+def bert(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    preview: pretraining.Preview = False,
+    preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
+    tokenizer: pretraining.Tokenizer = None,
+    vocab_size: pretraining.VocabSize = None,
+    num_layers: pretraining.NumLayers = None,
+    width: pretraining.Width = None,
+    num_heads: pretraining.NumHeads = None,
+    max_length: pretraining.MaxLength = None,
+    dropout: pretraining.Dropout = None,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: BERTTrainingConfig,
+    masking: MaskingConfig,
+    text: TextSettings,
+) -> None:
+    """Train BERT: a network that reads both sides of a word, from plain text.
+
+    The options carry the names of the Python call:
+    sememe.BERT(preset="tiny", budget="5m").fit("text.txt").
+    """
+    from dataclasses import asdict
+
+    from sememe.networks.pretraining import BERT
+
+    sizes = pretraining.given(
+        vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads,
+        max_length=max_length, dropout=dropout, attention_dropout=dropout,
+    )  # fmt: skip
+    pretraining.train(
+        BERT(preset, **sizes, **asdict(config), **asdict(masking)), corpus, text=text,
+        tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
+        quiet=quiet,
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""The command that trains GPT: text in, a model folder out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from sememe.cli import pretraining, training
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples
+from sememe.networks.pretraining_config import PretrainingConfig
+from sememe.text.settings import TextSettings
+
+EXAMPLES = examples(
+    "sememe train gpt --out runs/gpt --budget 5m",
+    "sememe train gpt my-texts/ --out runs/mine --preset mini --steps 20000",
+    "sememe train gpt news.txt --language zh --out runs/news",
+    "sememe train gpt my-texts/ --out runs/mine --preset mini --steps 20000 --resume",
+    "sememe train gpt my-texts/ --preview",
+)
+
+Preset = Literal["tiny", "mini", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
+
+
+@expand(config="Training", text="Text")
+def gpt(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    preview: pretraining.Preview = False,
+    preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
+    tokenizer: pretraining.Tokenizer = None,
+    vocab_size: pretraining.VocabSize = None,
+    num_layers: pretraining.NumLayers = None,
+    width: pretraining.Width = None,
+    num_heads: pretraining.NumHeads = None,
+    max_length: pretraining.MaxLength = None,
+    dropout: pretraining.Dropout = None,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: PretrainingConfig,
+    text: TextSettings,
+) -> None:
+    """Train GPT: a network that goes on with a text, from plain text.
+
+    The options carry the names of the Python call:
+    sememe.GPT(preset="tiny", budget="5m").fit("text.txt").
+    """
+    from dataclasses import asdict
+
+    from sememe.networks.pretraining import GPT
+
+    sizes = pretraining.given(
+        vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads,
+        max_length=max_length, dropout=dropout, attention_dropout=dropout,
+    )  # fmt: skip
+    pretraining.train(
+        GPT(preset, **sizes, **asdict(config)), corpus, text=text,
+        tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
+        quiet=quiet,
+    )  # fmt: skip
