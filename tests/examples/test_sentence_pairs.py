@@ -156,3 +156,13 @@ def test_no_validation_documents_is_said():
     tokenizer = Tokenizer(["a"])
     with pytest.raises(InputError, match="held out"):
         Documents(Store([["a a"]], tokenizer), "validation")
+
+
+def test_a_text_smaller_than_a_batch_is_seen_again_and_again():
+    store, tokenizer = made_up(3)
+    source = MaskedBatches(store, tokenizer, length=64, batch_size=100)
+    assert source.rows_per_epoch < 50 and source.batches_per_epoch == 1
+    batch = source.batch(300)
+    assert len(batch.ids_BT) == 100
+    again = MaskedBatches(store, tokenizer, length=64, batch_size=100).batch(300)
+    np.testing.assert_array_equal(batch.ids_BT, again.ids_BT)

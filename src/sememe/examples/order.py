@@ -7,6 +7,7 @@ each block a random sample of the text, and the examples of one block are shuffl
 
 from __future__ import annotations
 
+import bisect
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
 
@@ -67,12 +68,17 @@ class ExampleSequence:
     def __init__(self, planner: Planner, seed: int, *, is_fixed: bool) -> None:
         """A fixed sequence is one epoch and ends there; another one goes on for ever."""
         self._planner, self._seed, self._is_fixed = planner, seed, is_fixed
-        self._starts: list[np.ndarray] = []  # for each epoch, where each block starts in sequence
+        # For each epoch so far: where its blocks start in the sequence, and where it ends.
+        self._starts: list[np.ndarray] = []
+        self._ends: list[int] = []
         self._blocks: OrderedDict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = OrderedDict()
 
     def num_before(self, epoch: int) -> int:
         """Examples in all epochs before this one."""
-        return int(self._block_starts(epoch - 1)[-1]) if epoch else 0
+        if not epoch:
+            return 0
+        self._block_starts(epoch - 1)
+        return self._ends[epoch - 1]
 
     def take(self, first: int, num: int) -> Examples:
         """The examples `first` … `first + num`, fewer where a fixed sequence ends."""
@@ -91,16 +97,16 @@ class ExampleSequence:
         return Examples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _epoch_of(self, number: int) -> int:
-        epoch = 0
-        while not self._is_fixed and number >= self.num_before(epoch + 1):
-            epoch += 1
-        return epoch
+        while not self._is_fixed and (not self._ends or number >= self._ends[-1]):
+            self._block_starts(len(self._ends))
+        return bisect.bisect_right(self._ends, number)
 
     def _block_starts(self, epoch: int) -> np.ndarray:
-        while len(self._starts) <= epoch:
-            index = len(self._starts)
+        while len(self._ends) <= epoch:
+            index = len(self._ends)
             counts = [self._planner.count(index, b) for b in range(self._planner.num_blocks)]
             self._starts.append(self.num_before(index) + np.cumsum([0, *counts]))
+            self._ends.append(int(self._starts[-1][-1]))
         return self._starts[epoch]
 
     def _part(self, epoch: int, block: int, first: int, num: int) -> Examples:
