@@ -43,7 +43,9 @@ def describe(path: Path) -> dict[str, Any]:
         raise ArtifactError(f"{path / MANIFEST} is not a manifest of ours.")
     if manifest["kind"] == "tokens":
         return _token_store(path)
-    if manifest["kind"] == "fasttext-classifier":
+    if manifest["kind"] == "subwords":
+        return _subword_store(path)
+    if manifest["kind"] in ("fasttext-classifier", "tokenizer"):
         return {"kind": manifest["kind"], "path": str(path), "size": _size(path), **manifest}
     return _model(path, manifest)
 
@@ -82,6 +84,24 @@ def _token_store(path: Path) -> dict[str, Any]:
         "sentences": len(store.sentence_ends),
         "documents": len(store.document_ends),
         "min_count": store.min_count,
+        "size": _size(path),
+        "fingerprint": store.fingerprint,
+    }
+
+
+def _subword_store(path: Path) -> dict[str, Any]:
+    from sememe.tokens.subword_store import SubwordStore
+
+    store = SubwordStore.open(path)
+    return {
+        "kind": store.kind,
+        "path": str(path),
+        "vocab_size": store.vocab_size,
+        "tokens": store.num_tokens,
+        "words": int(store.word_starts.sum(dtype="int64")),
+        "sentences": len(store.sentence_ends),
+        "documents": store.num_documents,
+        "language": store.language,
         "size": _size(path),
         "fingerprint": store.fingerprint,
     }

@@ -10,18 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sememe.errors import InputError, OptionError
-from sememe.options import Config, changed, check_choices, check_ranges, option
+from sememe.options import changed
 from sememe.progress import SILENT, Reporter
 from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.tokens import caching
 from sememe.tokens import subword_files as files
+from sememe.tokens.subword_config import TokenizerConfig
 from sememe.tokens.subword_files import CLS, CONTINUATION, END, MASK, PAD, SEP, SPECIALS, UNK
-from sememe.tokens.subwords import KINDS, Kind, SubwordTokenizer
+from sememe.tokens.subwords import SubwordTokenizer
 from sememe.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -36,29 +36,6 @@ _MOST_CHUNKS = 4_000_000
 _MOST_WORDS = 100_000_000
 _WORDS_AT_ONCE = 4_096
 _PLAIN = {"wordpiece": re.compile("[A-Za-z0-9]+|[!-/:-@[-`{-~]"), "bpe": re.compile(" ?[A-Za-z]+")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizerConfig(Config):
-    """Which pieces are learned."""
-
-    kind: Kind = option("wordpiece", "BERT's WordPiece, or GPT-2's byte-level BPE.")
-    vocab_size: int = option(30_522, "How many tokens there shall be, special ones among them.")
-    accents: Any = option("auto", "WordPiece: strip accents, keep them, or auto: as the case.")
-    min_frequency: int = option(2, "Join two pieces only if they meet this often.")
-    coverage: float = option(0.9999, "WordPiece: share of all characters that get a piece.")
-    workers: int = option(0, "Threads that read the text; 0 takes every core.")
-
-    def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy, naming the option and its range."""
-        check_choices(self, kind=KINDS, accents=("auto", "strip", "keep"))
-        check_ranges(
-            self,
-            vocab_size=(1, 2**24),
-            min_frequency=(1, 10**12),
-            coverage=(0.5, 1.0),
-            workers=(0, 1_024),
-        )
 
 
 def train_tokenizer(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,12 @@ from sememe.errors import ArtifactError, OptionError, UnknownWordError
 from sememe.progress import SILENT, Reporter
 from sememe.text.settings import TextSettings
 from sememe.tokens import subword_files as files
+from sememe.tokens.subword_config import Kind
 from sememe.tokens.subword_files import CLS, CONTINUATION, END, MASK, PAD, SEP, SPECIALS, UNK
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Kind = Literal["wordpiece", "bpe"]
-KINDS: tuple[Kind, ...] = ("wordpiece", "bpe")
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ebef\u3000-\u303f\uff00-\uffef"
 _SPACE_IN_CHINESE = re.compile(f"(?<=[{_HAN}]) (?=[{_HAN}])")
