@@ -248,6 +248,6 @@ def test_pools_hold_as_many_noise_words_as_the_original_draws():
 
 def test_blocks_are_small_where_few_words_make_up_the_text():
     config = sememe.Word2VecConfig()
-    for counts, expected in (([100] * 10, 4), ([10] * 40, 20), ([5] * 10_000, 32)):
+    for counts, expected in (([100] * 10, 4), ([10] * 24, 12), ([5] * 10_000, 16)):
         limits = keep_limits(np.array(counts), 0)
         assert block_size(config, np.array(counts), limits) == expected

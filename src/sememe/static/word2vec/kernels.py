@@ -34,7 +34,7 @@ from sememe.static.rows import (
     sum_scaled,
 )
 
-BLOCK = 32
+BLOCK = 16
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
