@@ -98,7 +98,7 @@ def test_rows_are_cls_a_sep_b_sep():
 
 def test_epochs_run_into_each_other_and_use_every_pair_once():
     store, tokenizer = made_up(50)
-    source = MaskedBatches(store, tokenizer, length=32, batch_size=7, group_lengths=False)
+    source = MaskedBatches(store, tokenizer, length=32, batch_size=7)
     first = source._sequence.take(0, source._sequence.num_before(2))
     cut = source._sequence.num_before(1)
     for epoch, rows in enumerate((first.spans_N4[:cut], first.spans_N4[cut:])):

@@ -25,8 +25,9 @@ class MaskedBatches:
 
     With next_sentence the rows are pairs, otherwise whole sentences of one document. Examples come
     in a random order that is another in every epoch, as are their masks and the cuts of pairs;
-    validation batches are the same at all times. Where `group_lengths` is on, each batch has
-    examples of similar length and is as wide as the longest; otherwise it is `length` wide.
+    validation batches are the same at all times. A batch is as wide as its longest row.
+    `group_lengths` brings examples of similar length together, for networks that spend work on
+    padding; to others it only makes batches unequal.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class MaskedBatches:
         seed: int = 1,
         next_sentence: bool = True,
         split: Split = "train",
-        group_lengths: bool = True,
+        group_lengths: bool = False,
     ) -> None:
         check_sizes(length, batch_size)
         self.length, self.batch_size, self.next_sentence = length, batch_size, next_sentence
@@ -130,7 +131,5 @@ class MaskedBatches:
         )
 
     def _width(self, examples: Examples) -> int:
-        if not self._group_lengths:
-            return self.length
         longest = int(examples.sizes.max()) + (3 if self.next_sentence else 2)
         return min(-(-longest // _WIDTH_STEP) * _WIDTH_STEP, self.length)
