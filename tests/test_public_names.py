@@ -15,6 +15,8 @@ HEAVY = ("numba", "torch", "scipy", "matplotlib", "rich", "pyarrow", "rjieba", "
 
 def test_the_public_names_are_these():
     assert sememe.__all__ == [
+        "BERT",
+        "GPT",
         "Counts",
         "CountsConfig",
         "FastText",

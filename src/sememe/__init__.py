@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
     from sememe.evaluation import evaluate_words as evaluate_words
+    from sememe.networks.pretraining import BERT as BERT
+    from sememe.networks.pretraining import GPT as GPT
     from sememe.static.counts import Counts as Counts
     from sememe.static.counts import CountsConfig as CountsConfig
     from sememe.static.fasttext.classifier import FastTextClassifier as FastTextClassifier
@@ -32,12 +34,14 @@ __version__ = "0.1.0"
 
 # A name is imported when it is first used, so that `import sememe` takes no time.
 _HOMES = {
+    "BERT": "sememe.networks.pretraining",
     "Counts": "sememe.static.counts",
     "CountsConfig": "sememe.static.counts",
     "FastText": "sememe.static.fasttext.model",
     "FastTextClassifier": "sememe.static.fasttext.classifier",
     "FastTextClassifierConfig": "sememe.static.fasttext.classifier",
     "FastTextConfig": "sememe.static.fasttext.config",
+    "GPT": "sememe.networks.pretraining",
     "GloVe": "sememe.static.glove",
     "GloVeConfig": "sememe.static.glove",
     "OneHot": "sememe.static.onehot",
@@ -54,6 +58,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "BERT",
+    "GPT",
     "Counts",
     "CountsConfig",
     "FastText",

@@ -8,12 +8,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sememe.errors import InputError, MissingExtraError
+from sememe.errors import InputError, MissingExtraError, OptionError
 from sememe.networks.baseline import token_counts, unigram_figures
 from sememe.progress import SILENT, Reporter
 from sememe.progress.figures import format_count
 from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import MANIFEST
+from sememe.storage.folder import MANIFEST, write_folder
+from sememe.storage.places import cache_dir
+from sememe.text import stream
+from sememe.tokens.caching import key_of
+from sememe.tokens.chunks import RULES_VERSION
 from sememe.tokens.subword_store import SubwordStore, open_or_build_subwords
 from sememe.tokens.subwords import SubwordTokenizer
 from sememe.training.distributed import Processes, joined
@@ -82,10 +86,28 @@ def _tokenizer(model: Pretrained, corpus: Any, request: Request) -> SubwordToken
         return given
     if given is not None:
         return SubwordTokenizer.load(given)
-    return SubwordTokenizer.train(
+    place = _tokenizer_place(model, corpus)
+    if place is not None and place.exists():
+        return SubwordTokenizer.load(place)
+    trained = SubwordTokenizer.train(
         corpus, kind=model.tokenizer_kind, vocab_size=model.config.vocab_size, text=model.text,
         progress=request.reporter,
     )  # fmt: skip
+    if place is not None:
+        with write_folder(place) as scratch:
+            trained.save(scratch)
+    return trained
+
+
+def _tokenizer_place(model: Pretrained, corpus: Any) -> Path | None:
+    """Where the tokenizer of this text is kept for the next run, if the text can be told."""
+    if isinstance(corpus, SubwordStore):
+        raise OptionError("A SubwordStore needs the tokenizer that made it: give tokenizer.")
+    known = stream.fingerprint(corpus, model.text)
+    if known is None:
+        return None
+    key = key_of(known, RULES_VERSION, model.tokenizer_kind, model.config.vocab_size)
+    return cache_dir() / "tokenizers" / key
 
 
 def open_text(model: Pretrained, corpus: Any, request: Request) -> SubwordStore:

@@ -1,0 +1,282 @@
+"""Pre-training BERT: our training step beside transformers', and a whole pre-training on a GPU.
+
+python benchmarks/pretraining.py cpu [TEXT] [--preset mini] [--length 128] [--rows 32]
+python benchmarks/pretraining.py gpu STORE --tokenizer DIR [--preset base] [--length 128]
+python benchmarks/pretraining.py train STORE --tokenizer DIR --out DIR [--budget 8m]
+python benchmarks/pretraining.py store TEXT... --tokenizer DIR --out STORE [--vocab-size 16384]
+
+cpu and gpu time forward, backward, clipping and AdamW on the same batches of real text (hidden
+tokens and next sentences, dropout 0.1). transformers' model is given the same head: it too sends
+only the hidden tokens through the vocabulary. Tokens that are padding are not counted. Both begin
+with the same weights, and the losses are printed beside each other.
+`store` turns text into ids once; `train` pre-trains on them, as `sememe train bert` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+VOCAB_SIZE = 30_522
+RATE, DECAY, CLIP = 1e-4, 0.01, 1.0
+
+
+def batches_of(options: argparse.Namespace, num: int) -> tuple[list[Any], int]:
+    """The first batches of a text, and the size of its vocabulary."""
+    from sememe.examples.masked_batches import MaskedBatches
+    from sememe.tokens.subword_store import SubwordStore, open_or_build_subwords
+    from sememe.tokens.subwords import SubwordTokenizer
+
+    if options.tokenizer:
+        tokenizer = SubwordTokenizer.load(options.tokenizer)
+    else:
+        tokenizer = SubwordTokenizer.train(options.text, vocab_size=VOCAB_SIZE)
+    if options.task == "gpu":
+        store = SubwordStore.open(options.store)
+    else:
+        store = open_or_build_subwords(options.text, tokenizer)
+    source = MaskedBatches(store, tokenizer, length=options.length, batch_size=options.rows)
+    return [source.batch(step) for step in range(num)], VOCAB_SIZE
+
+
+class Ours:
+    """Our network and the optimizer of our loop."""
+
+    def __init__(self, config: Any, device: Any, is_compiled: bool) -> None:
+        import torch
+
+        from sememe.networks.bert import BERTNetwork
+        from sememe.networks.compilation import compile_parts
+        from sememe.training import TrainingConfig
+        from sememe.training.optimizers import make_optimizer
+
+        self.network = BERTNetwork(config).to(device).train()
+        self.device = device
+        if device.type == "cuda":
+            self.network.precision = torch.bfloat16
+        if is_compiled:
+            compile_parts(self.network)
+        training = TrainingConfig(learning_rate=RATE, weight_decay=DECAY)
+        self.optimizer = make_optimizer(self.network, training)
+
+    def prepare(self, batch: Any) -> Any:
+        """What the network takes."""
+        from sememe.networks.inputs import bert_inputs, moved
+
+        return moved(bert_inputs(batch), self.device)
+
+    def loss(self, prepared: Any) -> Any:
+        """The loss of a batch."""
+        return self.network.loss(prepared)[0]
+
+
+class Theirs:
+    """transformers' BertForPreTraining with the vocabulary head on hidden tokens alone."""
+
+    def __init__(self, config: Any, device: Any, is_compiled: bool) -> None:
+        import torch
+        from transformers import BertConfig, BertForPreTraining
+
+        own = BertConfig(
+            vocab_size=config.vocab_size, hidden_size=config.width,
+            num_hidden_layers=config.num_layers, num_attention_heads=config.num_heads,
+            intermediate_size=config.inner_width, attn_implementation="sdpa",
+        )  # fmt: skip
+        self.network = BertForPreTraining(own).to(device).train()
+        self.device = device
+        self.forward = torch.compile(self._forward, dynamic=True) if is_compiled else self._forward
+        groups = [[p for p in self.network.parameters() if (p.ndim > 1) == is_matrix]
+                  for is_matrix in (True, False)]  # fmt: skip
+        self.optimizer = torch.optim.AdamW(
+            [{"params": groups[0], "weight_decay": DECAY}, {"params": groups[1]}],
+            lr=RATE, weight_decay=0.0, betas=(0.9, 0.98), eps=1e-6, fused=True,
+        )  # fmt: skip
+
+    def prepare(self, batch: Any) -> Any:
+        """Padded rows with their mask."""
+        import numpy as np
+        import torch
+
+        is_token = np.arange(batch.ids_BT.shape[1]) < batch.lengths_B[:, None]
+        arrays = (
+            batch.ids_BT, is_token, batch.segments_BT, batch.hidden_N, batch.targets_N,
+            1 - batch.is_next_B,
+        )  # fmt: skip
+        return [torch.from_numpy(array.astype(np.int64)).to(self.device) for array in arrays]
+
+    def _forward(self, ids: Any, mask: Any, segments: Any, hidden: Any, targets: Any, nexts: Any):
+        from torch.nn import functional
+
+        body = self.network.bert(input_ids=ids, attention_mask=mask, token_type_ids=segments)
+        chosen = body.last_hidden_state.flatten(0, 1).index_select(0, hidden)
+        logits = self.network.cls.predictions(chosen)
+        pairs = self.network.cls.seq_relationship(body.pooler_output)
+        return functional.cross_entropy(logits.float(), targets) + functional.cross_entropy(
+            pairs.float(), nexts
+        )
+
+    def loss(self, prepared: Any) -> Any:
+        """The loss of a batch."""
+        import torch
+
+        is_gpu = self.device.type == "cuda"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=is_gpu):
+            return self.forward(*prepared)
+
+
+def step(side: Any, batch: Any) -> Any:
+    """One training step, from the arrays of a batch on."""
+    import torch
+
+    loss = side.loss(side.prepare(batch))
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(side.network.parameters(), CLIP)
+    side.optimizer.step()
+    side.optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+def share_weights(ours: Ours, theirs: Theirs, folder: Path) -> None:
+    """Give transformers' network the weights of ours."""
+    from transformers import BertForPreTraining
+
+    from sememe.networks.interchange.huggingface import write_network
+
+    write_network(ours.network, folder)
+    start = BertForPreTraining.from_pretrained(folder)
+    theirs.network.load_state_dict(start.state_dict())
+
+
+def timed(side: Any, batches: list[Any], wait: Callable[[], None]) -> tuple[float, list[Any]]:
+    """Tokens in a second over some batches, and their losses."""
+    wait()
+    begun = time.perf_counter()
+    losses = [step(side, batch) for batch in batches]
+    wait()
+    return sum(batch.num_tokens for batch in batches) / (time.perf_counter() - begun), losses
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Time both, in turns, and print the speeds, their ratio and the losses."""
+    import tempfile
+
+    import torch
+
+    from sememe.networks.presets import bert_config
+
+    is_gpu = options.task == "gpu"
+    device = torch.device("cuda" if is_gpu else "cpu")
+    wait = torch.cuda.synchronize if is_gpu else (lambda: None)
+    size = options.rounds * options.steps
+    batches, vocab_size = batches_of(options, options.warm + size)
+    config = bert_config(options.preset, vocab_size=vocab_size)
+    torch.manual_seed(1)
+    sides = {
+        "sememe": Ours(config, device, is_gpu and not options.eager),
+        "transformers": Theirs(config, device, is_gpu and not options.eager),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        share_weights(sides["sememe"], sides["transformers"], Path(folder))
+    losses: dict[str, list[Any]] = {name: [] for name in sides}
+    speeds: dict[str, list[float]] = {name: [] for name in sides}
+    for name, side in sides.items():
+        losses[name] += timed(side, batches[: options.warm], wait)[1]
+    for index in range(options.rounds):
+        own = batches[options.warm + index * options.steps :][: options.steps]
+        for name, side in sides.items():
+            speed, found = timed(side, own, wait)
+            speeds[name].append(speed)
+            losses[name] += found
+    for name in sides:
+        last = [float(loss) for loss in losses[name][-options.steps :]]
+        print(
+            f"{name:13} {statistics.median(speeds[name]):12,.0f} tokens/s "
+            f"(runs {', '.join(f'{speed:,.0f}' for speed in speeds[name])}), "
+            f"loss of the last {len(last)} steps {statistics.mean(last):.4f}"
+        )
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    print(f"ratio {medians['sememe'] / medians['transformers']:.2f}")
+
+
+def build(options: argparse.Namespace) -> None:
+    """Turn text into ids: a tokenizer and a store."""
+    from sememe.progress import Reporter
+    from sememe.tokens.subword_store import open_or_build_subwords
+    from sememe.tokens.subwords import SubwordTokenizer
+
+    reporter = Reporter()
+    if not options.tokenizer.exists():
+        trained = SubwordTokenizer.train(
+            options.text, vocab_size=options.vocab_size, progress=reporter
+        )
+        trained.save(options.tokenizer)
+    tokenizer = SubwordTokenizer.load(options.tokenizer)
+    print(open_or_build_subwords(options.text, tokenizer, path=options.out, progress=reporter))
+
+
+def train(options: argparse.Namespace) -> None:
+    """Pre-train on a store, as the command does; the last figures as JSON."""
+    import sememe
+    from sememe.progress import Reporter
+    from sememe.tokens.subword_store import SubwordStore
+
+    more = dict(pair.split("=", 1) for pair in options.set)
+    model = sememe.BERT(
+        options.preset, budget=options.budget, batch_size=options.rows, length=options.length,
+        **{name: json.loads(value) for name, value in more.items()},
+    )  # fmt: skip
+    store = SubwordStore.open(options.store)
+    reporter = Reporter(line_s=20)
+    model.fit(store, tokenizer=options.tokenizer, out=options.out, progress=reporter)
+    for record in model.history:
+        if "validation_loss" in record:
+            print(json.dumps({name: round(value, 4) for name, value in record.items()}))
+    print(json.dumps(model.history.last()))
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    tasks = parser.add_subparsers(dest="task", required=True)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--tokenizer", type=Path)
+    shared.add_argument("--length", type=int, default=128)
+    shared.add_argument("--warm", type=int, default=3, help="steps before the clock runs")
+    shared.add_argument("--rounds", type=int, default=5)
+    shared.add_argument("--steps", type=int, default=6, help="steps of a round")
+    shared.add_argument("--eager", action="store_true", help="gpu: compile neither side")
+    cpu = tasks.add_parser("cpu", parents=[shared])
+    cpu.add_argument("text", type=Path, nargs="?")
+    cpu.add_argument("--preset", default="mini")
+    cpu.add_argument("--rows", type=int, default=32)
+    gpu = tasks.add_parser("gpu", parents=[shared])
+    gpu.add_argument("store", type=Path)
+    gpu.add_argument("--preset", default="base")
+    gpu.add_argument("--rows", type=int, default=512)
+    store = tasks.add_parser("store")
+    store.add_argument("text", nargs="+")
+    store.add_argument("--tokenizer", type=Path, required=True)
+    store.add_argument("--out", type=Path, required=True)
+    store.add_argument("--vocab-size", type=int, default=16_384)
+    own = tasks.add_parser("train")
+    own.add_argument("store", type=Path)
+    own.add_argument("--tokenizer", type=Path, required=True)
+    own.add_argument("--out", type=Path, required=True)
+    own.add_argument("--preset", default="medium")
+    own.add_argument("--budget", default="8m")
+    own.add_argument("--rows", type=int, default=512)
+    own.add_argument("--length", type=int, default=128)
+    own.add_argument("--set", nargs="*", default=[], help="further options: learning_rate=0.001 …")
+    options = parser.parse_args()
+    {"cpu": compare, "gpu": compare, "store": build, "train": train}[options.task](options)
+
+
+if __name__ == "__main__":
+    main()

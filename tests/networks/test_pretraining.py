@@ -1,0 +1,262 @@
+"""BERT and GPT from a corpus: fit, resume, save, load, transformers, Chinese, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+
+from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
+from sememe.networks.pretraining import BERT, GPT  # noqa: E402
+from sememe.storage.checkpoints import Checkpoints  # noqa: E402
+from sememe.tokens.subwords import SubwordTokenizer  # noqa: E402
+
+SMALL = {
+    "num_layers": 1, "width": 32, "num_heads": 2, "max_length": 32, "length": 32, "batch_size": 8,
+    "workers": 1, "steps": 12, "evaluate_batches": 2, "validation_share": 0.2, "device": "cpu",
+}  # fmt: skip
+SUBJECTS, VERBS, OBJECTS = (
+    ("cat", "dog", "king", "girl"),
+    ("sees", "likes", "eats"),
+    ("fish", "rain"),
+)
+CHINESE = (
+    "国王喜欢红色的苹果。",
+    "他们学习自然语言处理。",
+    "老人给猫一些牛奶。",
+    "北京是中国的首都。",
+)
+
+
+def write_corpus(path: Path, is_chinese: bool = False) -> Path:
+    random = np.random.default_rng(0)
+    documents = []
+    for _ in range(60):
+        if is_chinese:
+            documents.append("".join(random.choice(CHINESE, 5)))
+            continue
+        own = random.choice(SUBJECTS)
+        lines = [f"The {own} {random.choice(VERBS)} {random.choice(OBJECTS)}." for _ in range(6)]
+        documents.append(" ".join(lines))
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, own_cache: Path) -> Path:
+    return write_corpus(tmp_path / "text.txt")
+
+
+def bert(**options: Any) -> BERT:
+    return BERT("tiny", **{**SMALL, "vocab_size": 160, **options})
+
+
+def gpt(**options: Any) -> GPT:
+    return GPT("tiny", **{**SMALL, "vocab_size": 300, **options})
+
+
+def weights(model: Any) -> dict[str, np.ndarray]:
+    return {name: value.detach().numpy() for name, value in model.network.named_parameters()}
+
+
+def assert_equal(first: Any, second: Any) -> None:
+    theirs = weights(second)
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+@pytest.mark.parametrize("make", [bert, gpt])
+def test_it_learns(make, corpus):
+    model = make(steps=80, learning_rate=0.01).fit(corpus)
+    figures = model.history.last()
+    assert model.history[0]["loss"] > figures["validation_loss"]
+    name = "masked" if make is bert else "token"
+    assert figures[f"validation_{name}_loss"] < figures["validation_unigram_loss"]
+    assert figures["validation_perplexity"] == pytest.approx(
+        np.exp(figures[f"validation_{name}_loss"])
+    )
+    assert not model.network.training
+
+
+@pytest.mark.parametrize("make", [bert, gpt])
+def test_saved_and_opened_again(make, corpus, tmp_path):
+    out = tmp_path / "model"
+    model = make().fit(corpus, out=out)
+    names = {path.name for path in out.iterdir()}
+    assert {"config.json", "model.safetensors", "sememe.json", "history.json", "loss.png"} <= names
+    again = type(model).load(out)
+    assert_equal(model, again)
+    assert again.tokenizer.fingerprint == model.tokenizer.fingerprint
+    assert again.history.last() == model.history.last()
+    assert again.training == model.training and again.plan == model.plan
+    assert not Path(f"{out}.checkpoints").exists()
+    (type(model)).load(out).save(tmp_path / "copy")
+
+
+def test_transformers_opens_the_folder(corpus, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    model = bert().fit(corpus, out=tmp_path / "model")
+    theirs = transformers.AutoModelForPreTraining.from_pretrained(tmp_path / "model").eval()
+    tokens = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
+    ids = tokens("the cat likes fish", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        hidden = model.network(ids)
+        ours = model.network.masked_logits(hidden[0])
+        expected = theirs(ids).prediction_logits[0]
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_equal_runs_are_equal_to_the_bit_and_workers_train_without_validation(corpus):
+    first, second = (bert().fit(corpus) for _ in range(2))
+    assert_equal(first, second)
+    third = bert(evaluate_every=3).fit(corpus)
+    assert_equal(first, third)
+
+
+def test_ctrl_c_then_resume(corpus, tmp_path, monkeypatch):
+    from sememe.examples.masked_batches import MaskedBatches
+
+    whole = bert().fit(corpus)
+    out, original = tmp_path / "model", MaskedBatches.batch
+
+    def batch(self: Any, step: int) -> Any:
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MaskedBatches, "batch", batch)
+        with pytest.raises(KeyboardInterrupt):
+            bert().fit(corpus, out=out)
+    assert not out.exists() and Checkpoints(f"{out}.checkpoints").latest() is not None
+    with pytest.raises(OptionError, match=r"rate was 0.15, is 0.4"):
+        bert(rate=0.4).fit(corpus, out=out, resume=True)
+    resumed = bert().fit(corpus, out=out, resume=True)
+    assert_equal(whole, resumed)
+    finished = bert().fit(corpus, out=out, resume=True)
+    assert_equal(whole, finished)
+
+
+KILLED = """
+import json, sys
+from sememe.networks.pretraining import BERT
+print("ready", flush=True)
+BERT("tiny", **json.loads(sys.argv[3])).fit(sys.argv[1], out=sys.argv[2], resume=True)
+"""
+
+
+def test_a_killed_training_goes_on_to_the_bit(corpus, tmp_path):
+    import time
+
+    options = {**SMALL, "vocab_size": 160, "steps": 400, "checkpoint_minutes": 0.002}
+    out = tmp_path / "killed"
+    arguments = [sys.executable, "-c", KILLED, str(corpus), str(out), json.dumps(options)]
+    latest = Path(f"{out}.checkpoints") / "latest.json"
+    num_kills = 0
+    for pause_s in (0.05, 0.4):
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
+        seen = latest.read_bytes() if latest.exists() else b""
+        while process.poll() is None and (not latest.exists() or latest.read_bytes() == seen):
+            time.sleep(0.01)
+        time.sleep(pause_s)
+        process.kill()
+        process.communicate()
+        num_kills += process.returncode == -signal.SIGKILL
+    assert num_kills == 2, "the run was over before it was killed"
+    resumed = BERT("tiny", **options).fit(corpus, out=out, resume=True)
+    assert resumed.history.last()["step"] == 400
+    whole = BERT("tiny", **options).fit(corpus)
+    assert_equal(whole, resumed)
+
+
+def test_without_pairs_no_head_is_trained_that_has_seen_nothing(corpus, tmp_path):
+    model = bert(next_sentence=False).fit(corpus, out=tmp_path / "model")
+    assert "next_loss" not in model.history[0]
+    assert BERT.load(tmp_path / "model").network.untrained == {"pooler", "next head"}
+
+
+def test_chinese_with_whole_words(tmp_path, own_cache):
+    corpus = write_corpus(tmp_path / "chinese.txt", is_chinese=True)
+    model = bert(unit="word", steps=60, learning_rate=0.01).fit(corpus, language="zh")
+    figures = model.history.last()
+    assert figures["validation_masked_loss"] < figures["validation_unigram_loss"]
+    rows = bert(unit="word", rate=0.5).preview(corpus, language="zh", num_rows=20)
+    hidden = {place for row in rows for place in row.hidden if row.hidden.get(place) == "京"}
+    for row in rows:  # 北京 is hidden as a whole or not at all
+        for place, token in enumerate(row.tokens[:-1]):
+            true = row.hidden.get(place, token), row.hidden.get(place + 1, row.tokens[place + 1])
+            if true == ("北", "京"):
+                assert (place in row.hidden) == (place + 1 in row.hidden)
+    assert hidden
+
+
+def test_a_tokenizer_can_be_given(corpus, tmp_path):
+    tokenizer = SubwordTokenizer.train(corpus, kind="wordpiece", vocab_size=150)
+    tokenizer.save(tmp_path / "pieces")
+    given, opened = bert().fit(corpus, tokenizer=tokenizer), bert()
+    opened.fit(corpus, tokenizer=tmp_path / "pieces")
+    assert given.config.vocab_size == tokenizer.vocab_size
+    assert_equal(given, opened)
+
+
+def test_a_store_can_be_given(corpus):
+    from sememe.tokens.subword_store import open_or_build_subwords
+
+    tokenizer = SubwordTokenizer.train(corpus, kind="wordpiece", vocab_size=150)
+    store = open_or_build_subwords(corpus, tokenizer)
+    assert_equal(bert().fit(store, tokenizer=tokenizer), bert().fit(corpus, tokenizer=tokenizer))
+    with pytest.raises(OptionError, match="tokenizer"):
+        bert().fit(store)
+
+
+def test_lists_of_texts_train_too(own_cache):
+    documents = [f"The {name} sees a fish. It likes the {name}." for name in SUBJECTS * 8]
+    assert bert().fit(documents).history.last()["step"] == 12
+
+
+def test_bad_options_are_named(corpus, tmp_path):
+    with pytest.raises(OptionError, match="BERT has no option colour"):
+        bert(colour="red")
+    with pytest.raises(OptionError, match="preset must be one of"):
+        BERT("huge")
+    with pytest.raises(OptionError, match=r"length \(64\) must not pass max_length"):
+        bert(length=64).fit(corpus)
+    with pytest.raises(OptionError, match="one of steps, epochs and budget"):
+        bert(budget="5m")
+    with pytest.raises(OptionError, match="20m"):
+        BERT("tiny", budget="5")
+    with pytest.raises(OptionError, match="out"):
+        bert().fit(corpus, resume=True)
+    with pytest.raises(OptionError, match="nothing to save"):
+        bert().save(tmp_path / "model")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("mine")
+    with pytest.raises(WriteError, match="not a bert model"):
+        bert().fit(corpus, out=tmp_path / "other")
+    with pytest.raises(ArtifactError, match="no model folder"):
+        BERT.load(tmp_path / "nothing")
+
+
+def test_one_document_says_what_pairs_need(tmp_path, own_cache):
+    path = tmp_path / "one.txt"
+    path.write_text("The cat sees fish. " * 40)
+    with pytest.raises(InputError, match="next_sentence"):
+        bert().fit(path)
+    assert bert(next_sentence=False).fit(path).history
+
+
+def test_epochs_and_budget(corpus):
+    once = bert(steps=0, epochs=1).fit(corpus)
+    assert once.history.last()["epoch"] == pytest.approx(1, rel=0.1)
+    timed = bert(steps=0, budget="2s").fit(corpus)
+    assert timed.history.last()["seconds"] < 6
