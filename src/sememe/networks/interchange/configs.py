@@ -79,6 +79,8 @@ def _said(error: Exception) -> str:
 
 def _bert_config(content: dict[str, Any]) -> BERTConfig:
     values = {ours: content[theirs] for theirs, ours in _BERT.items() if theirs in content}
+    if values.get("inner_size") == 4 * values.get("width", 768):
+        values["inner_size"] = 0
     return BERTConfig(
         activation=_activation(content.get("hidden_act", "gelu"), _ACTIVATIONS), **values
     )
