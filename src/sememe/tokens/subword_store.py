@@ -26,6 +26,7 @@ from sememe.tokens.mapped import MappedStore
 from sememe.tokens.subwords import SubwordTokenizer
 
 DEFAULT_MEMORY = 512 << 20
+_MASK = (1 << 64) - 1
 
 
 class SubwordStore(MappedStore):
@@ -72,8 +73,8 @@ class SubwordStore(MappedStore):
         """Whether a document, or each of several, is kept from training; the same in every run."""
         if not 0 <= self.validation_share < 1:
             raise OptionError(f"validation_share must lie in [0, 1), not {self.validation_share}.")
-        keys = np.asarray(documents, np.uint64) + np.uint64(1)
-        mixed = _mixed(keys ^ _mixed(np.uint64(self.validation_seed & ((1 << 64) - 1))))
+        seed = _mixed(np.array(self.validation_seed & _MASK, np.uint64))
+        mixed = _mixed(np.asarray(documents, np.uint64) ^ seed)
         is_held = (mixed >> np.uint64(11)) * 2.0**-53 < self.validation_share
         return is_held if isinstance(documents, np.ndarray) else bool(is_held)
 
@@ -94,8 +95,9 @@ class SubwordStore(MappedStore):
 
 
 def _mixed(keys: Any) -> Any:
-    """Scatter 64 bits, one to one (splitmix64's finaliser)."""
+    """Scatter 64 bits, one to one (a step of splitmix64)."""
     with np.errstate(over="ignore"):
+        keys = keys + np.uint64(0x9E3779B97F4A7C15)
         keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))
