@@ -73,11 +73,25 @@ def test_used_rows_puts_the_busiest_buckets_first():
 
 
 def test_a_chunk_is_short_where_all_words_share_an_ngram():
-    shared = Vocabulary.from_words([f"abc{n}" for n in range(50)], [10] * 50)
-    ends, rows = ngram_rows(shared, 3, 3, 1_000)
-    kept = np.asarray(shared.counts, float)
-    assert chunk_size(rows, ends, kept, 500) == 32
-    assert chunk_size(np.arange(50), np.arange(1, 51), kept, 500) > 10_000  # no n-grams at all
+    assert chunk_size(np.array([500.0, 3.0]), 500) == 32
+    assert chunk_size(np.array([3.0, 5.0]), 5_000) == 512
+    assert chunk_size(np.array([]), 500) > 10_000  # no n-grams at all
+
+
+@pytest.mark.parametrize("hash_count", [1, 2, 4])
+def test_a_compact_table_needs_no_row_for_a_word(hash_count, place):
+    options = {**SMALL, "bucket": 300, "hash_count": hash_count}
+    model = sememe.FastText(**options).fit(SENTENCES)
+    assert model.input.shape == (300, 16) and "pruned" not in model.tensors
+    model.save("model")
+    loaded, again = sememe.load("model"), sememe.FastText.load("model")
+    for word in ("king", "walkings"):
+        assert np.array_equal(loaded[word], model.vectors[word])
+        assert np.array_equal(again.vectors[word], model.vectors[word])
+    similarity = model.vectors.similarity
+    assert similarity("walking", "walkings") > similarity("walkings", "queen")
+    model.continue_fit([["princess", "and", "prince"]] * 20)
+    assert "princess" in model.vectors and model.input.shape == (300, 16)
 
 
 def test_words_that_share_every_ngram_do_not_diverge():

@@ -20,10 +20,15 @@ class FastTextConfig(WindowConfig):
     minn: int = option(3, "Shortest character n-gram.")
     maxn: int = option(6, "Longest character n-gram; 0 learns whole words only.")
     bucket: int = option(2_000_000, "Rows that the n-grams are hashed into.")
+    hash_count: int = option(
+        0, "Compact table as floret's: rows, 1 to 4, for each n-gram and word; 0: fastText's table."
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
         super().__post_init__()
-        check_ranges(self, minn=(0, 100), maxn=(0, 100), bucket=(0, 2**30))
+        check_ranges(self, minn=(0, 100), maxn=(0, 100), bucket=(0, 2**30), hash_count=(0, 4))
         if self.minn > self.maxn > 0:
             raise OptionError(f"minn ({self.minn}) must not be above maxn ({self.maxn}).")
+        if self.hash_count and not self.bucket:
+            raise OptionError("A compact table needs rows: give bucket, 50,000 for example.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sememe.static.fasttext.config import FastTextConfig
 from sememe.static.fasttext.training import FastTextRun
 from sememe.static.word2vec.model import WindowModel
@@ -22,6 +24,11 @@ class FastText(WindowModel):
     def make_vectors(self) -> SubwordVectors:
         """The vectors of words and of their n-grams."""
         config = self.config
+        if config.hash_count:
+            return SubwordVectors.hashed(
+                self.input, minn=config.minn, maxn=config.maxn, hash_count=config.hash_count,
+                words=self.vocabulary,
+            )  # fmt: skip
         return SubwordVectors(
             self.vocabulary, self.input, minn=config.minn, maxn=config.maxn, bucket=config.bucket,
             pruned=self.tensors["pruned"],
@@ -29,4 +36,9 @@ class FastText(WindowModel):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The tensors that the model must have, with the ends of their shapes."""
-        return {"input": (self.config.dim,), "output": (self.config.dim,), "pruned": (2,)}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("input", "output"), (self.config.dim,))
+        return shapes if self.config.hash_count else {**shapes, "pruned": (2,)}
+
+    def manifest(self) -> dict[str, Any]:
+        """What sememe.json says of the model, with how its words are put together."""
+        return {**super().manifest(), "subwords": self.make_vectors().subwords.options()}

@@ -10,7 +10,7 @@ from sememe.static.chunks import CHUNK
 from sememe.static.fasttext.config import FastTextConfig
 from sememe.static.model import StaticModel
 from sememe.static.word2vec.training import WindowRun
-from sememe.tokens.ngrams import ngram_rows
+from sememe.tokens.ngrams import floret_rows_of_all, ngram_rows
 from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
 
@@ -21,15 +21,14 @@ _SHARERS = 24
 _CHUNK = 512
 
 
-def chunk_size(rows: np.ndarray, ends: np.ndarray, kept: np.ndarray, num_tokens: int) -> int:
-    """How many words of text a step may take, so that no n-gram is met too often in it.
+def chunk_size(meetings: np.ndarray, num_tokens: int) -> int:
+    """How many words of text a step may take, so that no shared row is met too often in it.
 
-    kept: how many occurrences of each word sub-sampling lets through.
+    meetings: how often the whole text meets each of them, sub-sampled words left out.
     """
-    if len(rows) == len(ends):  # no n-grams, nothing shared
+    if not meetings.size:
         return CHUNK
-    meetings = np.bincount(rows, np.repeat(kept, np.diff(ends, prepend=0)))[len(ends) :].max()
-    return int(min(_CHUNK, max(32, _SHARERS * num_tokens / meetings)))
+    return int(min(_CHUNK, max(32, _SHARERS * num_tokens / meetings.max())))
 
 
 def used_rows(rows: np.ndarray, ends: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -58,27 +57,37 @@ class FastTextRun(WindowRun):
         """id_map: from the store's ids to the vocabulary's."""
         from sememe.examples.windows import keep_limits
 
-        ends, rows = ngram_rows(vocabulary, config.minn, config.maxn, config.bucket)
-        self.buckets, self.rows = used_rows(rows, ends, np.asarray(vocabulary.counts))
-        self.ends = ends
-        num_inputs = len(vocabulary) + len(self.buckets)
-        counts = np.asarray(vocabulary.counts)
+        counts, pieces = np.asarray(vocabulary.counts), (config.minn, config.maxn, config.bucket)
+        self.buckets: np.ndarray | None = None
+        if config.hash_count:
+            self.ends, self.rows = floret_rows_of_all(vocabulary, *pieces, config.hash_count)
+            num_own, num_shared = 0, config.bucket
+        else:
+            self.ends, rows = ngram_rows(vocabulary, *pieces)
+            self.buckets, self.rows = used_rows(rows, self.ends, counts)
+            num_own, num_shared = len(vocabulary), len(self.buckets)
         kept = counts * (keep_limits(counts, config.sample)[:-1] / 2.0**32)
-        self.chunk_size = chunk_size(self.rows, ends, kept, store.num_tokens)
-        super().__init__(config, store, vocabulary, id_map, num_inputs)
+        meetings = np.bincount(self.rows, np.repeat(kept, np.diff(self.ends, prepend=0)))
+        self.chunk_size = chunk_size(meetings[num_own:], store.num_tokens)
+        self._num_shared = num_shared
+        super().__init__(config, store, vocabulary, id_map, num_own + num_shared)
 
     def greeting(self) -> str:
         """One line that says what is about to be trained."""
-        return f"{super().greeting()}, {len(self.buckets):,} rows of n-grams"
+        return f"{super().greeting()}, {self._num_shared:,} rows of n-grams"
 
     def hand_over(self, model: StaticModel, *, is_final: bool) -> None:
         """Give the matrices to the model, with the buckets that its n-gram rows stand for."""
         super().hand_over(model, is_final=is_final)
-        places = np.arange(len(self.buckets), dtype=np.int32)
-        model.tensors["pruned"] = np.stack([self.buckets, places], axis=1)
+        if self.buckets is not None:
+            places = np.arange(len(self.buckets), dtype=np.int32)
+            model.tensors["pruned"] = np.stack([self.buckets, places], axis=1)
 
     def take(self, model: StaticModel) -> None:
         """Copy what a model of fewer words has learned, of words and of n-grams."""
+        if self.buckets is None:  # words have no rows of their own
+            super().take(model)
+            return
         dim, num_old, num_new = self.config.dim, len(model.vocabulary), len(self.vocabulary)
         input, output = self.matrices["input"], self.matrices["output"]
         output[: len(model.output), :dim] = model.output
