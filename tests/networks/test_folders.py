@@ -20,7 +20,8 @@ from sememe.networks.interchange.huggingface import (  # noqa: E402
     save_folder,
     write_network,
 )
-from sememe.networks.interchange.pickles import convert_pickles, is_pickled  # noqa: E402
+from sememe.networks.interchange.layout import is_pickled, network_kind  # noqa: E402
+from sememe.networks.interchange.pickles import convert_pickles  # noqa: E402
 from sememe.networks.presets import bert_config, gpt_config  # noqa: E402
 from sememe.storage.tensors import read_tensors, write_tensors  # noqa: E402
 
@@ -181,6 +182,7 @@ def test_pickles_are_refused_and_converted(folder, tmp_path, bert):
     with pytest.raises(ArtifactError, match="sememe convert"):
         load_network(pickled)
     assert is_pickled(pickled) and not is_pickled(folder)
+    assert network_kind(folder) == "bert" and network_kind(tmp_path) is None
     convert_pickles(pickled, tmp_path / "safe")
     assert not list((tmp_path / "safe").glob("*.bin"))
     again, _ = load_folder(tmp_path / "safe")

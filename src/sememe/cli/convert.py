@@ -10,6 +10,7 @@ import typer
 from sememe.cli.classify import convert_classifier, is_classifier
 from sememe.cli.options import Json, Limit
 from sememe.cli.screen import examples, print_json
+from sememe.networks.interchange.layout import is_pickled
 
 EXAMPLES = examples(
     "sememe convert runs/demo vectors.bin",
@@ -59,9 +60,13 @@ def convert(
     Our folder opens at once whatever its size; the others are for other tools.
     Facebook's fastText models (.bin, .ftz) need --format fasttext to be written: a
     name in .bin alone is a word2vec file. An ending .gz, .bz2, .xz or .zst packs the file.
+    A Hugging Face folder whose weights are pickles is written anew with safetensors.
     """
     from sememe.vectors.formats import convert as convert_vectors
 
+    if format in (None, "folder") and is_pickled(source):
+        _convert_pickles(source, target, json)
+        return
     if format in (None, "fasttext", "folder") and is_classifier(source):
         convert_classifier(source, target)
         return
@@ -77,3 +82,13 @@ def convert(
         print_json(figures)
     else:
         typer.echo(f"Wrote {len(vectors):,} words × {vectors.dim} to {target} ({chosen}).")
+
+
+def _convert_pickles(source: str, target: str, json: bool) -> None:
+    from sememe.networks.interchange.pickles import convert_pickles
+
+    num_tensors = convert_pickles(source, target)
+    if json:
+        print_json({"path": str(Path(target)), "format": "folder", "tensors": num_tensors})
+    else:
+        typer.echo(f"Wrote {num_tensors:,} tensors to {target} (safetensors).")

@@ -11,19 +11,9 @@ import torch
 from torch import Tensor
 
 from sememe.errors import ArtifactError, WriteError
-from sememe.networks.interchange.huggingface import CONFIG
-from sememe.networks.interchange.weights import TENSORS
+from sememe.networks.interchange.layout import PICKLES, TENSORS
 from sememe.storage.folder import write_folder
 from sememe.storage.tensors import write_tensors
-
-PICKLES = "pytorch_model*.bin"
-
-
-def is_pickled(path: str | Path) -> bool:
-    """Whether a folder is a Hugging Face folder with its weights in pickles alone."""
-    folder = Path(path)
-    has_tensors = any(folder.glob("*.safetensors"))
-    return (folder / CONFIG).is_file() and not has_tensors and any(folder.glob(PICKLES))
 
 
 def convert_pickles(source: str | Path, target: str | Path) -> int:

@@ -10,11 +10,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from sememe.errors import ArtifactError
+from sememe.networks.interchange.layout import INDEX, PICKLES, TENSORS
 from sememe.storage.folder import read_json
-
-TENSORS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-PICKLE = "pytorch_model.bin"
 
 
 class Weights:
@@ -65,7 +62,7 @@ def _files(folder: Path) -> list[Path]:
         except (KeyError, TypeError, AttributeError) as error:
             raise ArtifactError(f"{folder / INDEX} lists no tensors.") from error
         return [folder / Path(name).name for name in names]
-    if any(folder.glob("pytorch_model*.bin")):
+    if any(folder.glob(PICKLES)):
         raise ArtifactError(
             f"{folder} holds its weights as a pickle, which can run any program when it is opened. "
             f"Convert it once: sememe convert {folder} NEW-FOLDER."
