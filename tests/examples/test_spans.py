@@ -25,7 +25,7 @@ def chinese():
     tokenizer = Tokenizer(list(CHARACTERS))
     # The segmenter cuts 冰雪|文化 into two words, the lexicon knows it as one.
     sentence = "哈|尔|滨 是 黑|龙|江 的 省|会 国|际 冰|雪 文|化 名|城"
-    return Store([[sentence] * 3] * 12, tokenizer), tokenizer
+    return Store([[sentence] * 3] * 60, tokenizer), tokenizer
 
 
 def hidden_runs(source, tokenizer):

@@ -54,7 +54,9 @@ def _mark_units(ids, word_starts, start, end, unit, is_special, is_continuation,
         return
     index = start
     while index < end:
-        found = phrase_end(ids, index, end, is_continuation, trie[0], trie[1], trie[2])
+        found = index
+        if trie[3][ids[index]]:  # a call costs more than the look at its first token
+            found = phrase_end(ids, index, end, is_continuation, trie[0], trie[1], trie[2], trie[3])
         if found == index:
             index += 1
             continue

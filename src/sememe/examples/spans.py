@@ -30,9 +30,12 @@ class Trie(NamedTuple):
     keys: np.ndarray  # int64
     states: np.ndarray  # int32
     is_end: np.ndarray  # uint8
+    is_first: np.ndarray  # uint8, for each id whether a phrase starts with it
 
 
-NO_PHRASES = Trie(np.full(1, -1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.uint8))
+NO_PHRASES = Trie(
+    np.full(1, -1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(1, np.uint8)
+)
 
 
 def read_lexicon(path: str | Path, tokenizer: Any) -> list[np.ndarray]:
@@ -67,8 +70,9 @@ def build_trie(phrases: list[np.ndarray], vocab_size: int) -> Trie:
         np.full(num_slots, -1, np.int64),
         np.zeros(num_slots, np.int32),
         np.zeros(len(ids) + 1, np.uint8),
+        np.zeros(vocab_size, np.uint8),
     )
-    kernels.build_trie(ids, ends, vocab_size, *trie)
+    kernels.build_trie(ids, ends, *trie)
     return trie
 
 

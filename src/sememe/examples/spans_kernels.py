@@ -25,16 +25,17 @@ def _slot(keys, key):
 
 
 @kernel
-def build_trie(ids, ends, vocab_size, keys, states, is_end):
+def build_trie(ids, ends, keys, states, is_end, is_first):
     """Put the phrases ids[ends[i - 1]:ends[i]] into an empty trie; returns its number of states.
 
-    keys: int64 and states: int32 by slot; is_end: uint8 by state.
+    keys: int64 and states: int32 by slot; is_end: uint8 by state; is_first: uint8 by id.
     """
     num_states, start = 1, 0
     for phrase in range(len(ends)):
         state = np.int64(0)
+        is_first[ids[start]] = 1
         for index in range(start, ends[phrase]):
-            key = state * vocab_size + ids[index]
+            key = state * len(is_first) + ids[index]
             slot = _slot(keys, key)
             if keys[slot] < 0:
                 keys[slot], states[slot] = key, num_states
@@ -46,14 +47,14 @@ def build_trie(ids, ends, vocab_size, keys, states, is_end):
 
 
 @kernel
-def phrase_end(ids, start, end, is_continuation, keys, states, is_end):
+def phrase_end(ids, start, end, is_continuation, keys, states, is_end, is_first):
     """The end of the longest phrase of several tokens at `start`, or `start` where there is none.
 
     A phrase that would end inside a word does not count: new york is not in new yorker.
     """
     state, found = np.int64(0), start
     for index in range(start, end):
-        key = state * len(is_continuation) + ids[index]
+        key = state * len(is_first) + ids[index]
         slot = _slot(keys, key)
         if keys[slot] < 0:
             break
@@ -64,13 +65,14 @@ def phrase_end(ids, start, end, is_continuation, keys, states, is_end):
 
 
 @kernel
-def find_phrase(ids, sentence_ends, is_continuation, keys, states, is_end):
+def find_phrase(ids, sentence_ends, is_continuation, keys, states, is_end, is_first):
     """The first token that starts a phrase of the trie, or -1 where none does in the whole text."""
     start = np.int64(0)
     for sentence in range(len(sentence_ends)):
         end = sentence_ends[sentence]
         for index in range(start, end):
-            if phrase_end(ids, index, end, is_continuation, keys, states, is_end) > index:
+            found = phrase_end(ids, index, end, is_continuation, keys, states, is_end, is_first)
+            if found > index:
                 return index
         start = end
     return np.int64(-1)
