@@ -304,6 +304,35 @@ def combine_tile(factors, at, row_step, step, num, source, i, target, t0, t1, t2
 
 
 @kernel
+def combine_row(factors, at, step, num, source, i, target, to, width):
+    """target row at `to` += Σ_s factors[s] · source row s, s below `num`; see `combine_tile`."""
+    d = 0
+    while d + 2 * LANES <= width:
+        a = simd.load(target, to + d)
+        b = simd.load(target, to + d + LANES)
+        f = at
+        row = i + d
+        for _ in range(num):
+            g = simd.spread(factors[f])
+            a = simd.multiply_add(a, g, simd.load(source, row))
+            b = simd.multiply_add(b, g, simd.load(source, row + LANES))
+            f += step
+            row += width
+        simd.store(target, to + d, a)
+        simd.store(target, to + d + LANES, b)
+        d += 2 * LANES
+    if d < width:
+        a = simd.load(target, to + d)
+        f = at
+        row = i + d
+        for _ in range(num):
+            a = simd.multiply_add(a, simd.spread(factors[f]), simd.load(source, row))
+            f += step
+            row += width
+        simd.store(target, to + d, a)
+
+
+@kernel
 def combine_into(factors, at, row_step, step, num, source, i, target, rows, first, last, width):
     """target row rows[a] += Σ_s factors[a, s] · source row s for a from `first` to `last`.
 
@@ -321,9 +350,6 @@ def combine_into(factors, at, row_step, step, num, source, i, target, rows, firs
             a += 4
             at += 4 * row_step
         else:
-            f = at
-            for s in range(num):
-                add_scaled(factors[f], source, i + s * width, target, rows[a], width)
-                f += step
+            combine_row(factors, at, step, num, source, i, target, rows[a], width)
             a += 1
             at += row_step

@@ -284,10 +284,13 @@ def skipgram_hierarchical(
                 for k in range(length):
                     score = g[j * stride + k]
                     stats[0] += softplus(score if labels[k] == _ZERO else -score)
+        # One sweep over everything, unused places included: LLVM vectorises that, and not short runs.
+        for k in range(num_rows * stride):
+            g[k] = sigmoid(g[k])
         for j in range(num_rows):
             row = j * stride
             for k in range(length):
-                g[row + k] = rate * (labels[k] - sigmoid(g[row + k]))
+                g[row + k] = rate * (labels[k] - g[row + k])
         combine_into(g, 0, 1, stride, num_rows, hidden, 0, output, targets, 0, length, width)
         combine_into(g, 0, stride, 1, length, path, 0, input, sources, 0, num_rows, width)
 
