@@ -284,7 +284,7 @@ def skipgram_hierarchical(
                 for k in range(length):
                     score = g[j * stride + k]
                     stats[0] += softplus(score if labels[k] == _ZERO else -score)
-        # One sweep over everything, unused places included: LLVM vectorises that, and not short runs.
+        # One sweep over everything, unused places included: LLVM vectorises no short runs.
         for k in range(num_rows * stride):
             g[k] = sigmoid(g[k])
         for j in range(num_rows):
