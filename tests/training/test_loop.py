@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -31,15 +32,17 @@ def config(**options: Any) -> TrainingConfig:
 
 
 class StopAfter(ToySource):
-    """Presses Ctrl-C while a step is being prepared."""
+    """Presses Ctrl-C when a step is prepared, the first time or a later one."""
 
-    def __init__(self, step: int) -> None:
+    def __init__(self, step: int, time: int = 1) -> None:
         super().__init__()
-        self.step = step
+        self.step, self.time = step, time
 
     def batch(self, step: int) -> Any:
         if step == self.step:
-            os.kill(os.getpid(), signal.SIGINT)
+            self.time -= 1
+            if self.time == 0:
+                os.kill(os.getpid(), signal.SIGINT)
         return super().batch(step)
 
 
@@ -138,12 +141,20 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 def test_a_budget_is_measured_then_fixed(tmp_path):
     keeper = Checkpoints(tmp_path / "run.checkpoints")
-    with pytest.raises(KeyboardInterrupt):
-        run(source=StopAfter(60), budget="1s", keeper=keeper, checkpoint_minutes=0)
+    with pytest.raises(KeyboardInterrupt):  # the first steps are done twice
+        run(source=StopAfter(4, time=2), budget="1s", keeper=keeper, checkpoint_minutes=0)
+    kept = json.loads((keeper.folder / "plan.json").read_text())
     _, resumed = run(budget="1s", keeper=keeper, resume=True)
-    assert resumed.num_steps > 60
+    assert resumed.num_steps == kept["num_steps"] > 10
     same, _ = run(steps=resumed.num_steps)
     assert_equal(same, resumed.objective)
+
+
+def test_ctrl_c_while_the_speed_is_measured(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(2), budget="1s", keeper=keeper)
+    assert keeper.latest() is None
 
 
 def test_a_budget_ends_about_in_time():

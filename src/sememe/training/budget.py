@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sememe.errors import OptionError
 
@@ -25,6 +26,18 @@ def parse_duration(text: str, name: str = "budget") -> float:
     return seconds
 
 
+class Extent(NamedTuple):
+    """How long a run is, fixed before its first step: steps, and steps between validations."""
+
+    num_steps: int
+    period: int
+
+
+def extent_of(num_steps: int, evaluate_every: int, num_evaluations: int = 10) -> Extent:
+    """So many steps, validated as often as asked, or so many times over the run."""
+    return Extent(num_steps, evaluate_every or max(1, math.ceil(num_steps / num_evaluations)))
+
+
 @dataclass(frozen=True)
 class Speed:
     """Seconds of one step and of one validation, as they were measured."""
@@ -33,25 +46,29 @@ class Speed:
     evaluation_s: float
     spent_s: float
 
-    def steps_within(self, budget_s: float, num_evaluations: Callable[[int], int]) -> int:
+    def extent_within(self, budget_s: float, evaluate_every: int) -> Extent:
         """The most steps that fit, with their validations, into what is left of the budget."""
         left_s = max(0.0, budget_s - self.spent_s)
-        num_steps = math.floor(left_s / self.step_s)
-        for _ in range(4):  # the number of validations depends on that of the steps
-            spare_s = left_s - num_evaluations(num_steps) * self.evaluation_s
-            num_steps = max(1, math.floor(spare_s / self.step_s))
-        return num_steps
+        if evaluate_every:
+            per_step_s = self.step_s + self.evaluation_s / evaluate_every
+            return Extent(max(1, math.floor(left_s / per_step_s)), evaluate_every)
+        # Validations shall not take more than a tenth of the time.
+        num = min(10, max(1, math.floor(left_s / 10 / max(self.evaluation_s, 1e-9))))
+        spare_s = left_s - num * self.evaluation_s
+        return extent_of(max(1, math.floor(spare_s / self.step_s)), 0, num)
 
 
 def measure(
     step: Callable[[int], None],
     evaluate: Callable[[], object],
+    wait: Callable[[], None],
     budget_s: float,
     decided: Callable[[bool], bool] = lambda choice: choice,
 ) -> Speed:
     """Time some first steps and one validation; about a twentieth of the budget is spent on it.
 
-    `decided` gives the choice of one process to all of them, for they must do the same steps.
+    `wait` waits for the device. `decided` gives the choice of one process to all of them, for
+    they must do the same steps.
     """
     begun_s = time.monotonic()
     for index in range(WARM_STEPS):
@@ -64,12 +81,12 @@ def measure(
 
     def is_enough() -> bool:
         now_s = time.monotonic()
-        if now_s - begun_s > budget_s / 4:
-            return True
-        return num_timed >= 5 and now_s - stepping_s >= min(20.0, budget_s / 25)
+        return now_s - begun_s > budget_s / 4 or now_s - stepping_s >= min(20.0, budget_s / 25)
 
     while not num_timed or not decided(is_enough()):
-        step(WARM_STEPS + num_timed)
-        num_timed += 1
+        for _ in range(5):  # a device works best when it is not waited for
+            step(WARM_STEPS + num_timed)
+            num_timed += 1
+        wait()
     now_s = time.monotonic()
     return Speed((now_s - stepping_s) / num_timed, stepping_s - warm_s, now_s - begun_s)

@@ -18,6 +18,7 @@ from sememe.progress import History
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import read_json, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.training.budget import Extent
 
 STATE, HISTORY, WEIGHTS, OPTIMIZER, PLAN = (
     "state.json", "history.json", "model.safetensors", "optimizer.safetensors", "plan.json",
@@ -88,24 +89,26 @@ def read_weights(folder: Path, module: nn.Module, optimizer: optim.Optimizer) ->
         optimizer.state[parameter][key] = value.to(parameter.device)
 
 
-def keep_steps(keeper: Checkpoints, num_steps: int, plan: dict[str, Any]) -> None:
+def keep_extent(keeper: Checkpoints, extent: Extent, plan: dict[str, Any]) -> None:
     """Write down how long a new run will be; checkpoints of an older one go."""
     keeper.clear()
-    write_json(keeper.folder / PLAN, {"num_steps": num_steps, "plan": plan})
+    write_json(keeper.folder / PLAN, {**extent._asdict(), "plan": plan})
 
 
-def kept_steps(keeper: Checkpoints, plan: dict[str, Any]) -> int:
-    """How long the run to be resumed was to be; 0 where there is none."""
+def kept_extent(keeper: Checkpoints, plan: dict[str, Any]) -> Extent | None:
+    """How long the run to be resumed was to be, if there is one."""
     place = keeper.folder / PLAN
     if not place.exists():
         if keeper.latest() is not None:
             raise ArtifactError(f"{keeper.folder} has lost its {PLAN}: start without resume.")
-        return 0
+        return None
     kept = read_json(place)
-    if not isinstance(kept, dict) or not isinstance(kept.get("num_steps"), int):
-        raise ArtifactError(f"{place} is damaged: start again without resume.")
+    try:
+        extent = Extent(int(kept["num_steps"]), int(kept["period"]))
+    except (KeyError, TypeError, ValueError):
+        raise ArtifactError(f"{place} is damaged: start again without resume.") from None
     check_plan(place, kept.get("plan"), plan)
-    return int(kept["num_steps"])
+    return extent
 
 
 def check_plan(place: Path, old: Any, plan: dict[str, Any]) -> None:

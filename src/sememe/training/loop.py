@@ -18,11 +18,11 @@ import torch
 from sememe.errors import ArtifactError, DivergedError, OptionError
 from sememe.examples.randomness import stream_key
 from sememe.progress import History
-from sememe.training.budget import measure
+from sememe.training.budget import Extent, extent_of, measure
 from sememe.training.checkpointing import (
     HISTORY,
-    keep_steps,
-    kept_steps,
+    keep_extent,
+    kept_extent,
     read_state,
     read_weights,
     write_state,
@@ -49,8 +49,9 @@ class Loop:
         self.run, self.config, self.objective = run, config, objective
         self.device = choose_device(config.device, run.processes.local_rank)
         self.precision = choose_precision(config.precision, self.device)
-        self.num_steps = self.step = 0
+        self.num_steps = self.period = self.step = 0
         self.recorder = Recorder(objective.counted_by, run.processes, run.writer)
+        self.interruption = Interruption()
         self._norm: torch.Tensor | None = None
 
     @property
@@ -66,15 +67,18 @@ class Loop:
                 f"batch_size ({self.config.batch_size}) is smaller than the parts of a step: "
                 f"accumulate ({self.config.accumulate}) × processes ({run.processes.size})."
             )
-        with reproducible(self.device, self.config.num_workers), explained_memory(self.config):
+        with (
+            reproducible(self.device, self.config.num_workers),
+            explained_memory(self.config),
+            self.interruption,
+        ):
             self._start()
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
-            self.num_steps = self._fixed_steps()
+            self.num_steps, self.period = self._fixed_extent()
             self.recorder.begin()
             if found is not None:
                 self._restore(found)
-            with Interruption() as interruption:
-                self._guarded(interruption)
+            self._guarded()
         return self.history
 
     def _start(self) -> None:
@@ -93,30 +97,31 @@ class Loop:
         self.optimizer = make_optimizer(self.objective, self.config)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
 
-    def _fixed_steps(self) -> int:
-        """The number of steps: that of the run to be resumed, or a new one, which is kept."""
+    def _fixed_extent(self) -> Extent:
+        """The length of the run to be resumed, or that of a new one, which is kept."""
         run, keeper = self.run, self.run.keeper
-        if keeper is not None and run.resume and (num_steps := kept_steps(keeper, run.plan)):
-            return num_steps
-        num_steps = int(run.processes.decided(self._new_steps()))
+        if keeper is not None and run.resume and (kept := kept_extent(keeper, run.plan)):
+            return kept
+        extent = Extent(*run.processes.decided(self._new_extent()))
         if keeper is not None and run.processes.is_main:
             if keeper.latest() is not None:
                 run.reporter.note(f"Starting anew: the checkpoint in {keeper.folder} is removed.")
-            keep_steps(keeper, num_steps, run.plan)
-        return num_steps
+            keep_extent(keeper, extent, run.plan)
+        return extent
 
-    def _new_steps(self) -> int:
+    def _new_extent(self) -> Extent:
         config = self.config
         if config.steps:
-            return config.steps
+            return extent_of(config.steps, config.evaluate_every)
         if config.epochs:
-            return max(1, self.run.source.num_steps(config.epochs))
+            num_steps = max(1, self.run.source.num_steps(config.epochs))
+            return extent_of(num_steps, config.evaluate_every)
         self.run.reporter.note("Measuring the speed.")
-        num_steps = self._measured(config.budget_s)
-        self.run.reporter.note(f"{num_steps:,} steps fit into the budget.")
-        return num_steps
+        extent = self._measured(config.budget_s)
+        self.run.reporter.note(f"{extent.num_steps:,} steps fit into the budget.")
+        return extent
 
-    def _measured(self, budget_s: float) -> int:
+    def _measured(self, budget_s: float) -> Extent:
         """The steps that fit into a budget; the weights are afterwards as they were before."""
         kept = {
             name: tensor.to("cpu", copy=True)
@@ -127,22 +132,22 @@ class Loop:
 
             def step(index: int) -> None:
                 parts = next(batches)
-                self._do(index, parts, self._agreed(parts, False, False)[0])
-                self.recorder.wait()
+                counts, is_asked, _ = self._agreed(parts, self.interruption.is_asked, False)
+                if is_asked:
+                    raise KeyboardInterrupt
+                self._do(index, parts, counts)
 
-            speed = measure(step, self._validate, budget_s, self.run.processes.decided)
+            speed = measure(
+                step, self._validate, self.recorder.wait, budget_s, self.run.processes.decided
+            )
         self.objective.load_state_dict(kept)
         self._renew()
-        return speed.steps_within(budget_s, lambda num: math.ceil(num / self._period(num)))
+        return speed.extent_within(budget_s, self.config.evaluate_every)
 
-    def _period(self, num_steps: int) -> int:
-        """Steps between two validations."""
-        return self.config.evaluate_every or max(1, math.ceil(num_steps / 10))
-
-    def _guarded(self, interruption: Interruption) -> None:
+    def _guarded(self) -> None:
         """Drive, and say of a divergence where and what to do."""
         try:
-            self._drive(interruption)
+            self._drive()
         except DivergedError as error:
             kept = self.run.keeper.latest() if self.run.keeper is not None else None
             where = f" The last good weights are in {kept}." if kept is not None else ""
@@ -151,14 +156,14 @@ class Loop:
                 f"learning_rate ({self.config.learning_rate:g}) or a longer warmup.{where}"
             ) from None
 
-    def _drive(self, interruption: Interruption) -> None:
+    def _drive(self) -> None:
         saved_s, period_s = time.monotonic(), 60 * self.config.checkpoint_minutes or math.inf
         task = self.run.reporter.task("training", self.num_steps, "steps", start=self.step)
         with task, self._batches() as batches:
             while self.step < self.num_steps:
                 parts = next(batches)
                 is_due = time.monotonic() - saved_s >= period_s
-                counts, is_asked, is_due = self._agreed(parts, interruption.is_asked, is_due)
+                counts, is_asked, is_due = self._agreed(parts, self.interruption.is_asked, is_due)
                 if is_asked:
                     self._stop()
                 if is_due:
@@ -167,7 +172,7 @@ class Loop:
                 self._do(self.step, parts, counts)
                 self.step += 1
                 self._look()
-                task.update(self.step, **self.recorder.shown())
+                task.update(self.step, **self.recorder.shown)
 
     @contextmanager
     def _batches(self) -> Iterator[Iterator[list[Part]]]:
@@ -242,7 +247,7 @@ class Loop:
             self.recorder.record(step, **more)
         elif self.device.type == "cpu":  # a GPU would have to wait
             self.recorder.check()
-        if self.run.validation is not None and (is_end or step % self._period(self.num_steps) == 0):
+        if self.run.validation is not None and (is_end or step % self.period == 0):
             figures = self._validate()
             named = {f"validation_{name}": value for name, value in figures.items()}
             self.recorder.keep(step, named)

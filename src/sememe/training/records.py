@@ -27,6 +27,7 @@ class Recorder:
         self._lowest = math.inf
         self._before_s, self._begun_s = 0.0, time.monotonic()
         self._mark = (self._begun_s, 0)
+        self.shown: dict[str, float | str] = {}  # beside the bar
 
     @property
     def seconds(self) -> float:
@@ -70,15 +71,13 @@ class Recorder:
         if self._writer is not None:
             for name, value in figures.items():
                 self._writer.add_scalar(name, value, step)
+        self.shown = self._show()
 
     def pause(self) -> None:
         """Leave the time of a validation or a checkpoint out of the speed."""
         self._mark = (time.monotonic(), self.tokens)
 
-    def shown(self) -> dict[str, float | str]:
-        """The figures to show beside a bar."""
-        if not self.history:
-            return {}
+    def _show(self) -> dict[str, float | str]:
         last = self.history.last()
         shown: dict[str, float | str] = {"loss": float(self.history.smooth("loss", 3)[-1])}
         if last.get("validation_loss") is not None:
