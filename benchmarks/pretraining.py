@@ -19,6 +19,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,8 @@ def train(options: argparse.Namespace) -> None:
         options.preset, budget=options.budget, batch_size=options.rows, length=options.length,
         **{name: json.loads(value) for name, value in more.items()},
     )  # fmt: skip
+    if find_spec("matplotlib") is None:  # a machine for training may lack what draws
+        model._draw = lambda path: None
     store = SubwordStore.open(options.store)
     reporter = Reporter(line_s=20)
     model.fit(store, tokenizer=options.tokenizer, out=options.out, progress=reporter)
