@@ -20,19 +20,18 @@ from sememe.compiled import kernel
 from sememe.static.rows import (
     add_row,
     add_scaled,
-    combine_into,
     copy_row,
     dot,
     dot_eight,
     exchange,
     exchange_four,
     prefetch_row,
-    score_tile,
     sigmoid,
     softplus,
     sum_rows,
     sum_scaled,
 )
+from sememe.static.tiles import combine_into, score_tile
 
 BLOCK = 16
 _ZERO = np.float32(0)
