@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from sememe.examples.batches import Batch  # noqa: E402
 from sememe.networks.attention import SelfAttention, attend, attend_rows, causal_mask  # noqa: E402
 from sememe.networks.bert import BERTNetwork  # noqa: E402
-from sememe.networks.dropout import draw_keys, drop, kept  # noqa: E402
+from sememe.networks.dropout import draw_keys, drawn, drop, kept, leave_out  # noqa: E402
 from sememe.networks.gpt import GPTNetwork  # noqa: E402
 from sememe.networks.inputs import bert_inputs, gpt_inputs, moved  # noqa: E402
 from sememe.networks.prediction import mean_figures  # noqa: E402
@@ -157,6 +157,37 @@ def test_hashed_dropout_leaves_out_its_share():
     expected = share**2 * count
     assert abs(both - expected) < 5 * expected**0.5
     assert torch.equal(masks[0], kept(size, share, keys[0]))
+
+
+def test_drawn_dropout_leaves_out_its_share_and_scales_the_rest():
+    count, share = 200_003, 0.1
+    is_kept = drawn(count, share)
+    left_out = (~is_kept).sum().item()
+    assert abs(left_out - share * count) < 5 * (share * (1 - share) * count) ** 0.5
+    for step in (1, 2, 3, 4):  # numbers of the same draw are as strangers
+        both = (~is_kept[step:] & ~is_kept[:-step]).sum().item()
+        assert abs(both - share**2 * count) < 6 * share * count**0.5
+    x = torch.ones(50, 30, requires_grad=True)
+    out = leave_out(x, share)
+    assert out.detach().unique().tolist() == pytest.approx([0.0, 1 / 0.9])
+    out.sum().backward()
+    assert torch.equal(x.grad, out.detach())
+    torch.manual_seed(3)
+    first = drawn(100, 0.5)
+    torch.manual_seed(3)
+    assert torch.equal(first, drawn(100, 0.5))
+
+
+def test_attention_left_out_on_average_is_attention():
+    projected = torch.randn(15, 3, 2, 8)
+    rows = unpadded_rows(LENGTHS, 9)
+    for is_causal in (False, True):
+        whole = attend_rows(projected, rows, is_causal=is_causal)
+        drawn_often = [
+            attend_rows(projected, rows, is_causal=is_causal, dropout=0.2) for _ in range(150)
+        ]
+        mean = torch.stack(drawn_often).mean(0)
+        assert (mean - whole).abs().mean() < 0.04 < (drawn_often[0] - whole).abs().mean()
 
 
 def test_dropout_inside_a_compiled_graph():

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sememe.networks.dropout import leave_out
 from sememe.networks.layers import Linear
 from sememe.networks.memory import LayerMemory
 from sememe.networks.rows import Rows
@@ -59,6 +60,13 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = N
     return mask_TS.tril(num_keys - num_queries)
 
 
+def row_mask(rows: Rows, is_causal: bool, device: torch.device) -> Tensor | None:
+    """Which keys of its padded row a query may see, to be broadcast to (B, H, T, S); None: all."""
+    if is_causal:  # padding comes after every token, where none looks
+        return causal_mask(rows.max_length, rows.max_length, device)
+    return None if rows.is_token_BT is None else rows.is_token_BT[:, None, None, :]
+
+
 def attend_rows(
     projected_N3HK: Tensor, rows: Rows, *, is_causal: bool = False, dropout: float = 0.0
 ) -> Tensor:
@@ -67,7 +75,13 @@ def attend_rows(
     if rows.starts is not None and projected_N3HK.is_cuda and is_half:
         return _attend_unpadded(projected_N3HK, rows, is_causal, dropout)
     queries_BHTK, keys_BHTK, values_BHTK = rows.padded(projected_N3HK).permute(2, 0, 3, 1, 4)
-    mask = None if rows.is_token_BT is None or is_causal else rows.is_token_BT[:, None, None, :]
+    if dropout and not projected_N3HK.is_cuda:
+        # PyTorch's function has no fast way for dropout on a CPU; ours draws faster.
+        mask = row_mask(rows, is_causal, projected_N3HK.device)
+        weights_BHTS = attention_weights(queries_BHTK, keys_BHTK, mask_TS=mask)
+        mixed_BHTK = leave_out(weights_BHTS, dropout) @ values_BHTK
+        return rows.flat(mixed_BHTK.transpose(1, 2))
+    mask = None if is_causal else row_mask(rows, is_causal, projected_N3HK.device)
     mixed_BHTK = functional.scaled_dot_product_attention(
         queries_BHTK, keys_BHTK, values_BHTK, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
     )
@@ -110,7 +124,8 @@ class SelfAttention(nn.Module):
     def maps(self, hidden_ND: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """What `forward` gives without dropout, and the attention itself, (B, H, T, S)."""
         queries, keys, values = rows.padded(self.project(hidden_ND)).permute(2, 0, 3, 1, 4)
-        mixed_BHTK, weights_BHTS = attend(queries, keys, values, mask_TS=self._mask(rows))
+        mask = row_mask(rows, self.is_causal, hidden_ND.device)
+        mixed_BHTK, weights_BHTS = attend(queries, keys, values, mask_TS=mask)
         return self.output(rows.flat(mixed_BHTK.transpose(1, 2)).flatten(1)), weights_BHTS
 
     def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: LayerMemory) -> Tensor:
@@ -125,8 +140,3 @@ class SelfAttention(nn.Module):
             attn_mask=is_past_BTS[:, None],
         )  # fmt: skip
         return self.output(mixed_BHTK.transpose(1, 2).flatten(0, 1).flatten(1))
-
-    def _mask(self, rows: Rows) -> Tensor | None:
-        if self.is_causal:
-            return causal_mask(rows.max_length, rows.max_length, self.projection.weight.device)
-        return None if rows.is_token_BT is None else rows.is_token_BT[:, None, None, :]

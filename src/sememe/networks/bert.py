@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from sememe.networks.blocks import Stack
 from sememe.networks.config import BERTConfig
+from sememe.networks.dropout import leave_out
 from sememe.networks.inputs import BERTInputs
 from sememe.networks.layers import LayerNorm, Linear, activate, initialise
 from sememe.networks.positions import Positions
@@ -37,7 +38,7 @@ class BERTEmbedding(nn.Module):
         is_segment_NS = functional.one_hot(segments_N, self.segments.num_embeddings)
         segments_ND = is_segment_NS.to(self.segments.weight.dtype) @ self.segments.weight
         hidden_ND = self.tokens(ids_N) + self.positions(positions_N) + segments_ND
-        return functional.dropout(self.norm(hidden_ND), self.dropout, self.training)
+        return leave_out(self.norm(hidden_ND), self.dropout if self.training else 0.0)
 
 
 class BERTNetwork(nn.Module):

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from sememe.networks.blocks import Stack
 from sememe.networks.config import GPTConfig
+from sememe.networks.dropout import leave_out
 from sememe.networks.inputs import GPTInputs
 from sememe.networks.layers import LayerNorm, initialise
 from sememe.networks.memory import Memory
@@ -34,7 +35,7 @@ class GPTEmbedding(nn.Module):
     def forward(self, ids_N: Tensor, positions_N: Tensor) -> Tensor:
         """Look up and add the two vectors of each token, (N, D)."""
         hidden_ND = self.tokens(ids_N) + self.positions(positions_N)
-        return functional.dropout(hidden_ND, self.dropout, self.training)
+        return leave_out(hidden_ND, self.dropout if self.training else 0.0)
 
 
 class GPTNetwork(nn.Module):
