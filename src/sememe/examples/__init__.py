@@ -1,1 +1,1 @@
-"""What a model sees: random draws, windows, noise words, Huffman codes."""
+"""What a model sees: windows, noise words, Huffman codes, pairs of words, masked and packed rows."""
