@@ -1,1 +1,1 @@
-"""What a model sees: windows, noise words, Huffman codes, pairs of words, masked and packed rows."""
+"""What a model sees: windows, noise words, Huffman codes, word pairs, masked and packed rows."""
