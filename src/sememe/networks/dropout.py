@@ -36,7 +36,7 @@ def leave_out(x: Tensor, share: float) -> Tensor:
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return functional.dropout(x, share)
     is_kept = drawn(x.numel(), share).view(x.shape)
-    return x * is_kept.to(x.dtype).mul_(1 / (1 - share))
+    return x * torch.where(is_kept, x.new_tensor(1 / (1 - share)), x.new_zeros(()))
 
 
 def drawn(count: int, share: float) -> Tensor:

@@ -6,11 +6,29 @@ itself and works on (N, …); attention pads for a moment, or uses a kernel that
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+class _Selected(torch.autograd.Function):
+    """Rows of a matrix at places that all differ, so that the gradient is a copy and no sum."""
+
+    @staticmethod
+    def forward(ctx: Any, flat: Tensor, places_N: Tensor) -> Tensor:
+        """Take the rows at the places."""
+        ctx.save_for_backward(places_N)
+        ctx.num_places = flat.shape[0]
+        return flat.index_select(0, places_N)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_N: Tensor) -> tuple[Tensor, None]:
+        """Put the gradients back to their places."""
+        (places_N,) = ctx.saved_tensors
+        empty = gradient_N.new_zeros(ctx.num_places, *gradient_N.shape[1:])
+        return empty.index_copy_(0, places_N, gradient_N), None
 
 
 class Rows(NamedTuple):
@@ -33,7 +51,7 @@ class Rows(NamedTuple):
     def flat(self, padded_BT: Tensor) -> Tensor:
         """Lay rows end to end, without their padding where the batch has none, (N, …)."""
         flat = padded_BT.flatten(0, 1)
-        return flat if self.places_N is None else flat.index_select(0, self.places_N)
+        return flat if self.places_N is None else _Selected.apply(flat, self.places_N)
 
     def first_tokens(self, device: torch.device | None = None) -> Tensor:
         """The flat index of each row's first token, (B,)."""
