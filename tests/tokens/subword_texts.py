@@ -40,6 +40,6 @@ HARD = [
     *"aBé1 .!?\"“”。！\n…'’中文国\u0301()\u00ad—;,\t\r\x0b\x1c\x1d\x1e\x1f\u00a0\u3000\u2028",
     *"😀ﬁİΣß\u200dの", "  ", "\n\n", "the ", "[MASK] ", "'s ", " hello", "##ing", "北京大学", "豈",
     "\u2f00", "𠀀", "\x00", "\x7f", "\ufffd", "\ufeff", "3.14", "Mr. X", "No. 5", "𝒜",
-    "👩‍👩‍👧", "한국",
+    "👩‍👩‍👧", "한국", "don't", "x5-%", "'re2",
 ]  # fmt: skip
 hard_texts = st.lists(st.sampled_from(HARD), max_size=25).map("".join)

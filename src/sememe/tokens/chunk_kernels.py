@@ -1,3 +1,4 @@
+# ruff: noqa: SIM109 (plain comparisons compile to plain machine code)
 """Chunks over UTF-8 bytes, without the GIL: the rules of chunks.py, fast.
 
 Documents and the ends of their sentences in, record bytes out; `out` must hold 3 × the text, 2 ×
@@ -12,8 +13,9 @@ from sememe.compiled import kernel
 from sememe.text.kernels import decode
 
 CONTINUES, DOCUMENT_END, SENTENCE_END, WORD_END = 0x1C, 0x1D, 0x1E, 0x1F
-# What a byte or character is to GPT-2's pattern, as far as it must be known.
-PLAIN, BLANK, UNSURE, HAN, HAN_MARK = 0, 1, 2, 3, 4
+# What a character is to GPT-2's pattern, as far as it must be known; the last four are ASCII.
+OTHER, BLANK, UNSURE, HAN, HAN_MARK = 0, 1, 2, 3, 4
+LETTER, DIGIT, MARK, APOSTROPHE = 5, 6, 7, 8
 
 
 @kernel
@@ -139,9 +141,15 @@ def kind_of(text, i, end):  # type: ignore[no-untyped-def]
     """What the character at `i` is to GPT-2's pattern, and its size."""
     b = text[i]
     if b < 0x80:
+        if (b >= 65 and b <= 90) or (b >= 97 and b <= 122):
+            return LETTER, 1
         if b == 32 or (b >= 9 and b <= 13):
             return BLANK, 1
-        return (UNSURE if b < 32 else PLAIN), 1
+        if b >= 48 and b <= 57:
+            return DIGIT, 1
+        if b < 32 or b == 127:
+            return UNSURE, 1
+        return (APOSTROPHE if b == 39 else MARK), 1
     code_point, size = decode(text, i, end)
     if is_han(code_point):
         return HAN, size
@@ -158,7 +166,18 @@ def kind_of(text, i, end):  # type: ignore[no-untyped-def]
     is_unsure |= code_point >= 0x2028 and code_point <= 0x202F
     is_unsure |= code_point >= 0x205F and code_point <= 0x2064
     is_unsure |= code_point == 0x3000 or code_point == 0xFEFF
-    return (UNSURE if is_unsure else PLAIN), size
+    return (UNSURE if is_unsure else OTHER), size
+
+
+@kernel
+def parts(last_kind, kind):  # type: ignore[no-untyped-def]
+    """Whether GPT-2's pattern parts two neighbors, neither of them a blank, whatever else is."""
+    if kind == LETTER or kind == DIGIT:
+        # An apostrophe may take letters with it ('re).
+        return last_kind == MARK or (last_kind != kind and last_kind >= LETTER and last_kind < MARK)
+    if kind == MARK or kind == APOSTROPHE:
+        return last_kind == LETTER or last_kind == DIGIT
+    return (kind == HAN and last_kind == HAN_MARK) or (kind == HAN_MARK and last_kind == HAN)
 
 
 @kernel
@@ -192,9 +211,7 @@ def bpe_chunks(text, ends, cuts, out, is_kept):  # type: ignore[no-untyped-def]
                     next_kind, _ = kind_of(text, i + 1, end)
                     is_cut = next_kind != BLANK and next_kind != UNSURE
             else:
-                is_cut = (kind == HAN and last_kind == HAN_MARK) or (
-                    kind == HAN_MARK and last_kind == HAN
-                )
+                is_cut = parts(last_kind, kind)
             if is_cut and chunk_start >= 0:
                 o = close_chunk(out, o, chunk_start)
                 chunk_start = -1

@@ -6,7 +6,6 @@ of `tokenizers` as often as it was counted. The same text gives the same pieces 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,7 +34,6 @@ _MOST_CHUNKS = 4_000_000
 # The trainer takes words one by one; a longer text is thinned to this many, in proportion.
 _MOST_WORDS = 100_000_000
 _WORDS_AT_ONCE = 4_096
-_PLAIN = {"wordpiece": re.compile("[A-Za-z0-9]+|[!-/:-@[-`{-~]"), "bpe": re.compile(" ?[A-Za-z]+")}
 
 
 def train_tokenizer(
@@ -109,22 +107,14 @@ def _count_chunks(
 
 def count_words(chunks: Vocabulary, shape: SubwordTokenizer) -> Counter[str]:
     """Clean and split counted chunks as the tokenizer does; count the words in them."""
+    from sememe.tokens.chunks import plain_word
+
     words: Counter[str] = Counter()
-    is_plain = _PLAIN[shape.kind].fullmatch
     for chunk, count in zip(chunks, chunks.counts.tolist(), strict=True):
-        if is_plain(chunk):
-            words[_plain_word(chunk, shape)] += count
-            continue
-        for word in shape.words_of(chunk):
+        plain = plain_word(chunk, shape)
+        for word in shape.words_of(chunk) if plain is None else (plain,):
             words[word] += count
     return words
-
-
-def _plain_word(chunk: str, shape: SubwordTokenizer) -> str:
-    """What the tokenizer makes of a plain ASCII chunk, without asking it."""
-    if shape.kind == "bpe":
-        return chunk.replace(" ", "Ġ")
-    return chunk.lower() if shape.lowercase else chunk
 
 
 # ---- training -----------------------------------------------------------------------------------

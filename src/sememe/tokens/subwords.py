@@ -164,6 +164,14 @@ class SubwordTokenizer:
         cleaned = normalizer.normalize_str(text) if normalizer else text
         return [word for word, _ in cutter.pre_tokenize_str(cleaned)]
 
+    @cached_property
+    def _model(self) -> Any:
+        return self._engine.model
+
+    def pieces_of(self, word: str) -> list[int]:
+        """The ids of one word that is cleaned and split already."""
+        return [token.id for token in self._model.tokenize(word)]
+
     def decode(self, ids: Iterable[int], *, specials: bool = False) -> str:
         """Write ids as text again; special tokens are left out unless `specials` asks for them."""
         numbers = [int(token_id) for token_id in ids]
