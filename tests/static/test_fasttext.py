@@ -10,6 +10,7 @@ from sememe.errors import OptionError
 from sememe.static.fasttext.training import chunk_size, used_rows
 from sememe.tokens.ngrams import ngram_rows
 from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors.formats import convert
 
 SENTENCES = [line.split() for line in (
     "walking talking singing dancing are things people like doing",
@@ -90,8 +91,16 @@ def test_a_compact_table_needs_no_row_for_a_word(hash_count, place):
         assert np.array_equal(again.vectors[word], model.vectors[word])
     similarity = model.vectors.similarity
     assert similarity("walking", "walkings") > similarity("walkings", "queen")
+    convert("model", "words.bin", "fasttext")
+    np.testing.assert_allclose(sememe.load("words.bin")["king"], loaded["king"], atol=1e-7)
     model.continue_fit([["princess", "and", "prince"]] * 20)
     assert "princess" in model.vectors and model.input.shape == (300, 16)
+
+
+def test_a_compact_table_cannot_start_from_vectors_of_words():
+    start = sememe.WordVectors(["king"], np.ones((1, 16), np.float32))
+    with pytest.raises(OptionError, match="hash_count"):
+        sememe.FastText(**{**SMALL, "bucket": 30, "hash_count": 1}).fit(SENTENCES, start=start)
 
 
 def test_words_that_share_every_ngram_do_not_diverge():
@@ -131,6 +140,12 @@ def test_a_saved_model_becomes_facebooks_file_and_back(place):
     loaded = sememe.load("model")
     for word in ("king", "walkings"):
         assert np.array_equal(loaded[word], model.vectors[word])
+    convert("model", "model.bin", "fasttext")
+    theirs = sememe.load("model.bin")
+    np.testing.assert_allclose(theirs.vectors, model.vectors.vectors, atol=1e-7)
+    assert theirs.similarity("walkings", "king") == pytest.approx(
+        model.vectors.similarity("walkings", "king"), abs=1e-5
+    )
     again = sememe.FastText.load("model")
     assert again.config == model.config
     assert np.array_equal(again.vectors.vectors, model.vectors.vectors)

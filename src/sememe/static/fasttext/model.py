@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from sememe.errors import OptionError
 from sememe.static.fasttext.config import FastTextConfig
 from sememe.static.fasttext.training import FastTextRun
+from sememe.static.fitting import Request
 from sememe.static.word2vec.model import WindowModel
+from sememe.tokens.store import TokenStore
 from sememe.vectors.subwords import SubwordVectors
 
 
@@ -20,6 +23,15 @@ class FastText(WindowModel):
     kind = "fasttext"
     config_class = FastTextConfig
     run_class = FastTextRun
+
+    def train(self, tokens: TokenStore, request: Request) -> None:
+        """Learn from a token store as the request says."""
+        if self.config.hash_count and request.start is not None:
+            raise OptionError(
+                "In a compact table no word has a row that could take a given vector: "
+                "leave out start or hash_count."
+            )
+        super().train(tokens, request)
 
     def make_vectors(self) -> SubwordVectors:
         """The vectors of words and of their n-grams."""

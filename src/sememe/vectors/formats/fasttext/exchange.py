@@ -112,10 +112,15 @@ def open_model(path: str | Path, limit: int | None = None) -> FastTextFile:
     if limit is None and path.is_dir():
         manifest = read_json(path / MANIFEST)
         tensors = read_tensors(path / "model.safetensors")
-        if manifest["kind"] == "fasttext" and isinstance(vectors, SubwordVectors):
+        # A compact table has no place in such a file: of it the words alone are written.
+        if (
+            manifest["kind"] == "fasttext"
+            and isinstance(vectors, SubwordVectors)
+            and isinstance(vectors.subwords, NGrams)
+        ):
             args = _args_of(manifest["config"], vectors)
             return _unsupervised(
                 args, vectors.vocabulary, vectors.table, tensors.get("output"),
-                vectors.subwords.pruned if isinstance(vectors.subwords, NGrams) else None,
+                vectors.subwords.pruned,
             )  # fmt: skip
     return file_of(vectors)
