@@ -124,8 +124,13 @@ def test_the_unknown_word_is_the_mean_of_the_rarest(tmp_path):
     loaded = sememe.load(tmp_path / "model")
     np.testing.assert_allclose(loaded["<unk>"], mean, atol=1e-6)
     assert loaded.vocabulary[len(loaded) - 1] == "<unk>"
+
+
+def test_a_text_with_the_unknown_word_is_refused_before_training():
+    model = small(unk=True)
     with pytest.raises(InputError, match="<unk>"):
-        small(unk=True).fit([["a", "<unk>", "b"]] * 5, language="none")
+        model.fit([["a", "<unk>", "b"]] * 5, language="none")
+    assert not model.history
 
 
 def test_tiny_texts():

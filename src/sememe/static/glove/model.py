@@ -12,7 +12,13 @@ from sememe.errors import InputError, OptionError
 from sememe.static.fitting import Request, content_of, fit
 from sememe.static.glove.cells import BUFFER_BYTES, SCRATCH, CellFile, check_place, check_size
 from sememe.static.glove.config import GloVeConfig
-from sememe.static.glove.training import UNK, GloVeRun, matrix_bytes, with_mean_of_rarest
+from sememe.static.glove.training import (
+    UNK,
+    GloVeRun,
+    check_unknown,
+    matrix_bytes,
+    with_mean_of_rarest,
+)
 from sememe.static.loop import Run
 from sememe.static.model import StaticModel
 from sememe.tokens.store import TokenStore
@@ -42,6 +48,8 @@ class GloVe(StaticModel):
         size = self.trainable_words(tokens)
         self._check_memory(size)
         vocabulary = tokens.vocabulary.cut(size)
+        if self.config.unk:
+            check_unknown(vocabulary)
         place = _place_beside(request.out)
         check_place(place)
 

@@ -162,9 +162,16 @@ def with_mean_of_rarest(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([rows, mean.astype(np.float32)])
 
 
+def check_unknown(vocabulary: Vocabulary) -> None:
+    """Refuse a text that has <unk> as a word already, before anything is learned from it."""
+    if vocabulary.find(UNK) >= 0:
+        raise InputError(
+            f"The text has the word {UNK}, so there can be no other vector of that name: "
+            "leave out unk."
+        )
+
+
 def with_unknown(vocabulary: Vocabulary) -> Vocabulary:
     """The vocabulary and <unk> as its last word."""
-    if vocabulary.find(UNK) >= 0:
-        raise InputError(f"The text has the word {UNK}, so there can be no vector of that name.")
     counts = np.asarray(vocabulary.counts).tolist()
     return Vocabulary.from_words([*vocabulary, UNK], [*counts, 0])
