@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from sememe.cli import training
 from sememe.cli.options import Json, Quiet, expand
 from sememe.cli.screen import examples
@@ -42,25 +40,10 @@ def glove(
     The options carry the names of the Python call:
     sememe.GloVe(dim=100).fit("text.txt").
     """
-    from sememe.progress import Reporter
     from sememe.static.glove import GloVe
-    from sememe.vectors import load
 
-    reporter = Reporter(quiet=quiet)
-    out = training.checked_out(out, GloVe.kind)
-    training.check("--phrases", phrases, 10)
-    training.check("--checkpoint-minutes", checkpoint_minutes)
-    callbacks = training.callbacks(evaluate_every, data, early_stopping, reporter)
-    model = GloVe(config).fit(
-        corpus,
-        text=text,
-        phrases=phrases,
-        start=load(start) if start else None,
-        store=store,
-        out=out,
-        resume=resume,
-        checkpoint_minutes=checkpoint_minutes or math.inf,
-        callbacks=callbacks,
-        progress=reporter,
-    )
-    training.tell(model, out, json)
+    training.train(
+        GloVe(config), corpus, text=text, out=out, resume=resume, start=start, phrases=phrases,
+        store=store, checkpoint_minutes=checkpoint_minutes, evaluate_every=evaluate_every,
+        data=data, early_stopping=early_stopping, json=json, quiet=quiet,
+    )  # fmt: skip
