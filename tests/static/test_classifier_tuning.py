@@ -76,6 +76,11 @@ def test_trials_change_free_options_only_and_come_again():
     assert len({c.word_ngrams for c in tried}) > 3 and len({c.maxn for c in tried}) == 3
 
 
+def test_without_buckets_no_trial_asks_for_ngrams():
+    first = FastTextClassifierConfig(bucket=0)
+    assert not any(propose(trial, first, first).has_buckets for trial in range(20))
+
+
 def test_the_best_model_is_kept_and_trials_are_told(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tuning, "time", Clock())
     said = io.StringIO()

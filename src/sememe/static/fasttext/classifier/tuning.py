@@ -92,6 +92,8 @@ def free_options(config: FastTextClassifierConfig) -> set[str]:
     free = {name for name in _TUNED if getattr(config, name) == defaults[name]}
     if not {"minn", "maxn"} <= free:
         free -= {"minn", "maxn"}
+    if not config.bucket:  # n-grams have no rows to be hashed into
+        free -= {"word_ngrams", "minn", "maxn"}
     return free
 
 
