@@ -104,6 +104,8 @@ def test_autotune(sememe, train: Path):
         (("train", "classifier", "plain.txt", "--out", "m"), "no label"),
         (("train", "classifier", "train.txt"), "--out"),
         (("train", "classifier", "train.txt", "--out", "m.ftz"), "quantised"),
+        (("train", "classifier", "train.txt", "--out", "folder.bin"), "is a folder"),
+        (("train", "classifier", "train.txt", "--out", "m", "--validation", "none"), "none"),
         (("train", "classifier", "train.txt", "--out", "m", "--cutoff", "5"), "--quantize"),
         (("train", "classifier", "train.txt", "--out", "m", "--autotune", "5m"), "validation"),
         (("train", "classifier", "train.txt", "--out", "m", "--loss", "ova", "--minn", "3",
@@ -117,6 +119,7 @@ def test_autotune(sememe, train: Path):
 )  # fmt: skip
 def test_mistakes_get_one_sentence(sememe, model, tmp_path: Path, arguments, message):
     (tmp_path / "plain.txt").write_text("no label in it\n", encoding="utf-8")
+    (tmp_path / "folder.bin").mkdir()
     ran = sememe(*arguments, fails=True)
     assert ran.code == 2 and message in ran.err and "Traceback" not in ran.err
     assert not (tmp_path / "m").exists()

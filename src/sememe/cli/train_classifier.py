@@ -138,6 +138,8 @@ def _check(out: Path | None, quantize: bool, retrain: bool, shrinking: dict[str,
     ending = out.suffix.lower()
     if (ending == ".ftz" and not quantize) or (ending == ".bin" and quantize):
         raise OptionError(f"--out {out}: a .ftz file is quantised (--quantize), a .bin file not.")
+    if ending in (".bin", ".ftz") and out.is_dir():
+        raise OptionError(f"--out {out} is a folder, but its name asks for a file.")
 
 
 def train_classifier(

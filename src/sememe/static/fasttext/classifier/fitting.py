@@ -15,6 +15,7 @@ from sememe.static.fasttext.classifier.dictionary import Lines, encode
 from sememe.static.fasttext.classifier.lines import is_path, read_blocks
 from sememe.static.fasttext.classifier.training import ClassifierRun
 from sememe.static.fitting import Request, fit
+from sememe.text.documents import find_sources
 from sememe.text.settings import TextSettings
 from sememe.vectors import WordVectors, load
 
@@ -96,6 +97,8 @@ def fit_classifier(
     from sememe.compiled import is_first_use
 
     reporter, config = request.reporter, model.config
+    if is_path(validation):
+        find_sources(validation)  # refuses what is not there before an hour of training
     if is_first_use():
         reporter.note("Compiling the kernels: once for this version, about half a minute.")
     start = _open_start(request.start, config)

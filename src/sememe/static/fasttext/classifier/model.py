@@ -98,6 +98,8 @@ class FastTextClassifier:
         file = Path(out) if out is not None and is_file_name(Path(out)) else None
         if file is not None and (resume or file.suffix.lower() == ".ftz"):
             raise OptionError(f"{file}: only a folder can be resumed, and a .ftz is quantised.")
+        if file is not None and file.is_dir():
+            raise OptionError(f"{file} is a folder, but its name asks for a file; choose another.")
         request = Request(
             start=start, out=None if file is not None else out, resume=resume,
             checkpoint_minutes=checkpoint_minutes, callbacks=callbacks,
