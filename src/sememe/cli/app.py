@@ -9,14 +9,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sememe.cli import classify, convert, demo, evaluate, info, plot, train, words
+from sememe.cli import (
+    classify,
+    convert,
+    demo,
+    embed,
+    evaluate,
+    fill,
+    generate,
+    info,
+    next_sentence,
+    plot,
+    plot_attention,
+    train,
+    words,
+)
 from sememe.cli.failures import drop_output, tell_failures
 from sememe.cli.options import flag
 from sememe.cli.screen import examples
 
 ORDER = (
-    "demo", "train", "neighbors", "analogy", "similarity", "odd", "predict", "evaluate", "plot",
-    "convert", "info",
+    "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
+    "embed", "predict", "evaluate", "plot", "convert", "info",
 )  # fmt: skip
 
 
@@ -73,9 +87,14 @@ def sememe(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(train.app, name="train")
 words.register(app)
+app.command("fill", epilog=fill.EXAMPLES)(fill.fill)
+app.command("next", epilog=next_sentence.EXAMPLES)(next_sentence.next_sentence)
+app.command("generate", epilog=generate.EXAMPLES)(generate.generate)
+app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
 app.command("predict", epilog=classify.PREDICT_EXAMPLES)(classify.predict)
 evaluate.app.command("labels", epilog=classify.LABELS_EXAMPLES)(classify.labels)
 app.add_typer(evaluate.app, name="evaluate")
+plot.app.command("attention", epilog=plot_attention.EXAMPLES)(plot_attention.attention)
 app.add_typer(plot.app, name="plot")
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("info", epilog=info.EXAMPLES)(info.info)

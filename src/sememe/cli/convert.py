@@ -1,4 +1,4 @@
-"""From one vector format to another."""
+"""From one format to another: vectors, and folders of networks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import typer
 from sememe.cli.classify import convert_classifier, is_classifier
 from sememe.cli.options import Json, Limit
 from sememe.cli.screen import examples, print_json
-from sememe.networks.interchange.layout import is_pickled
+from sememe.networks.interchange.layout import is_pickled, network_kind
 
 EXAMPLES = examples(
     "sememe convert runs/demo vectors.bin",
     "sememe convert glove.6B.50d.txt glove-folder --limit 100000",
     "sememe convert vectors.bin vectors.txt.gz --format glove",
     "sememe convert runs/subwords model.bin --format fasttext",
+    "sememe convert downloads/bert-base-chinese bert-zh",
 )
 
 Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret", "folder"]
@@ -60,12 +61,16 @@ def convert(
     Our folder opens at once whatever its size; the others are for other tools.
     Facebook's fastText models (.bin, .ftz) need --format fasttext to be written: a
     name in .bin alone is a word2vec file. An ending .gz, .bz2, .xz or .zst packs the file.
-    A Hugging Face folder whose weights are pickles is written anew with safetensors.
+    The folder of a BERT or GPT is written as one that sememe and transformers open: pickles
+    become safetensors, shards one file, a bare vocabulary a whole tokenizer.
     """
+    from sememe.errors import OptionError
     from sememe.vectors.formats import convert as convert_vectors
 
-    if format in (None, "folder") and is_pickled(source):
-        _convert_pickles(source, target, json)
+    if network_kind(source) or is_pickled(source):
+        if format not in (None, "folder"):
+            raise OptionError(f"{source} is a network; it has no file of format {format}.")
+        _convert_network(source, target, json)
         return
     if format in (None, "fasttext", "folder") and is_classifier(source):
         convert_classifier(source, target)
@@ -84,10 +89,21 @@ def convert(
         typer.echo(f"Wrote {len(vectors):,} words × {vectors.dim} to {target} ({chosen}).")
 
 
-def _convert_pickles(source: str, target: str, json: bool) -> None:
-    from sememe.networks.interchange.pickles import convert_pickles
+def _convert_network(source: str, target: str, json: bool) -> None:
+    from sememe.networks.pretraining import need_torch
 
-    num_tensors = convert_pickles(source, target)
+    need_torch()
+    if is_pickled(source):
+        from sememe.networks.interchange.pickles import convert_pickles
+
+        num_tensors = convert_pickles(source, target)
+    else:
+        from sememe.networks.interchange.huggingface import load_folder, save_folder
+        from sememe.networks.interchange.layout import TENSORS
+        from sememe.storage.tensors import tensor_shapes
+
+        save_folder(*load_folder(source), target)
+        num_tensors = len(tensor_shapes(Path(target) / TENSORS))
     if json:
         print_json({"path": str(Path(target)), "format": "folder", "tensors": num_tensors})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,13 +12,20 @@ from sememe.cli.options import Json
 from sememe.cli.screen import examples, print_json, print_table
 
 EXAMPLES = examples(
-    "sememe info runs/demo", "sememe info GoogleNews-vectors.bin.gz", "sememe info runs/demo --json"
+    "sememe info runs/demo",
+    "sememe info GoogleNews-vectors.bin.gz",
+    "sememe info bert-base-uncased",
+    "sememe info runs/demo --json",
 )
 
 
 def info(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model folder, token store or vector file.")
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model folder, ours or Hugging Face's, token store or vector file.",
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -32,12 +40,15 @@ def info(
 def describe(path: Path) -> dict[str, Any]:
     """Everything that can be said of the artifact at `path`, for JSON."""
     from sememe.errors import ArtifactError
+    from sememe.networks.interchange.layout import network_kind
     from sememe.storage.folder import MANIFEST, read_json
 
     if not path.exists():
         raise ArtifactError(f"{path} does not exist.")
     if not path.is_dir():
         return _vector_file(path)
+    if network_kind(path):
+        return _network(path)
     manifest = read_json(path / MANIFEST)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
         raise ArtifactError(f"{path / MANIFEST} is not a manifest of ours.")
@@ -70,6 +81,34 @@ def _model(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "size": _size(path),
         **more,
     }
+
+
+def _network(path: Path) -> dict[str, Any]:
+    """What is known of a BERT or GPT without PyTorch: its config, its tensors, its manifest."""
+    from sememe.networks.interchange.configs import from_huggingface
+    from sememe.networks.interchange.layout import CONFIG, network_kind
+    from sememe.storage.folder import MANIFEST, read_json
+
+    config = from_huggingface(read_json(path / CONFIG), str(path / CONFIG))
+    manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else {}
+    more = {key: manifest[key] for key in manifest if key not in ("kind", "config")}
+    return {
+        "kind": network_kind(path),
+        "path": str(path),
+        "parameters": _num_parameters(path),
+        "size": _size(path),
+        "config": config.to_dict(),
+        **more,
+    }
+
+
+def _num_parameters(folder: Path) -> int | None:
+    """How many numbers the tensor files of a folder hold; None where they are pickles."""
+    from sememe.storage.tensors import tensor_shapes
+
+    files = sorted(folder.glob("*.safetensors"))
+    shapes = [shape for file in files for shape in tensor_shapes(file).values()]
+    return sum(math.prod(shape) for shape in shapes) if files else None
 
 
 def _token_store(path: Path) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def embed_words(
 def word_spans(encoding: Encoding) -> np.ndarray:
     """Where the words that the tokenizer sees lie in the text, (words, 2) in characters."""
     firsts = np.flatnonzero(encoding.is_word_start)
-    lasts = np.append(firsts[1:], len(encoding.ids)) - 1
+    lasts = np.append(firsts, len(encoding.ids))[1:] - 1
     return np.stack([encoding.starts[firsts], encoding.ends[lasts]], 1)
 
 

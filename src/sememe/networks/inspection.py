@@ -44,7 +44,14 @@ def attention_maps(
     else:
         maps = network.maps(batch.ids_BT)
     return AttentionMaps(
-        tokens=[tokenizer.token(token_id) for token_id in row.ids],
+        tokens=[_shown(tokenizer, token_id) for token_id in row.ids],
         segments=row.segments,
         weights_LHTS=torch.stack([weights[0] for weights in maps]).float().cpu().numpy(),
     )
+
+
+def _shown(tokenizer: SubwordTokenizer, token_id: int) -> str:
+    """A token as people read it: BPE writes bytes as other characters, a space as Ġ."""
+    text = tokenizer.decode([token_id], specials=True) if tokenizer.kind == "bpe" else ""
+    # Part of a character of several bytes is no text of its own.
+    return text if text and "\ufffd" not in text else tokenizer.token(token_id)

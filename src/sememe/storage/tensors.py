@@ -75,3 +75,14 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
         raise ArtifactError(f"{path} is missing: {path.parent} is not a whole artifact.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ArtifactError(f"{path} is not a readable tensor file: {error}.") from error
+
+
+def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The extents of every array of the file at `path`, whatever its numbers are."""
+    try:
+        header, _ = _header(path)
+        return {
+            name: tuple(int(extent) for extent in entry["shape"]) for name, entry in header.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{path} is not a readable tensor file: {error}.") from error

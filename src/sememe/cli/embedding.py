@@ -1,0 +1,161 @@
+"""From texts to rows of vectors, whatever the model: what the command `embed` drives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sememe.cli.opening import open_network
+from sememe.errors import OptionError
+
+if TYPE_CHECKING:
+    from sememe.text.settings import TextSettings
+
+
+class Embedded(NamedTuple):
+    """The rows of one text, the words they belong to, and whether the model knew none of it."""
+
+    rows_ND: np.ndarray
+    words: list[str]
+    is_unknown: bool
+
+
+class Embedder(NamedTuple):
+    """Gives the rows of texts; `has_words` if each row belongs to a word."""
+
+    embed: Callable[[Sequence[str]], Iterator[Embedded]]
+    has_words: bool
+
+    def __call__(self, texts: Sequence[str]) -> Iterator[Embedded]:
+        """The rows of each text, in order."""
+        return self.embed(texts)
+
+
+def open_embedder(
+    model: Path,
+    *,
+    layers: str,
+    pool: Any,
+    language: str,
+    keep_case: bool,
+    limit: int | None,
+    device: str,
+) -> Embedder:
+    """Open a model of any kind for embedding."""
+    from sememe.networks.interchange.layout import CONFIG
+
+    settings = _text_settings(model, language, keep_case)
+    if (model / CONFIG).is_file():
+        choice = int(layers) if layers.lstrip("-").isdigit() else layers
+        embed = _network_embedder(model, choice, pool, settings, device)
+    else:
+        if layers != "last":
+            raise OptionError("Word vectors have no layers: leave --layers out.")
+        if pool == "cls":
+            raise OptionError("Word vectors have no [CLS]; choose pool mean, max or words.")
+        embed = _static_embedder(model, pool, settings, limit)
+    return Embedder(embed, pool == "words")
+
+
+def _text_settings(model: Path, language: str, keep_case: bool) -> TextSettings:
+    """How the model's own text was read, as far as it says, with what the user says instead."""
+    from dataclasses import fields, replace
+
+    from sememe.storage.folder import MANIFEST, read_json
+    from sememe.text.settings import TextSettings
+
+    settings = TextSettings()
+    if (model / MANIFEST).is_file():
+        manifest = read_json(model / MANIFEST)
+        kept = manifest.get("text") if isinstance(manifest, dict) else None
+        if isinstance(kept, dict):
+            names = {field.name for field in fields(TextSettings)}
+            settings = TextSettings(**{key: kept[key] for key in kept if key in names})
+    if language and language != settings.language:
+        settings = replace(settings, language=language, dictionary="")
+    return replace(settings, lowercase=False) if keep_case else settings
+
+
+def _network_embedder(
+    model: Path, layers: Any, pool: Any, settings: TextSettings, device: str
+) -> Callable[[Sequence[str]], Iterator[Embedded]]:
+    opened = open_network(model, device=device)
+    from sememe.networks.features import embed_texts, embed_words
+
+    def texts_embedded(texts: Sequence[str]) -> Iterator[Embedded]:
+        for row_D in embed_texts(*opened, texts, layers=layers, pool=pool):
+            yield Embedded(row_D[None], [], False)
+
+    def words_embedded(texts: Sequence[str]) -> Iterator[Embedded]:
+        spans = None
+        if settings.mode == "chinese":
+            spans = _chinese_spans(texts, settings, opened[1])
+        for own in embed_words(*opened, texts, spans=spans, layers=layers):
+            words = [" ".join(word.split()) for word in own.words]
+            yield Embedded(own.vectors_WD, words, False)
+
+    return words_embedded if pool == "words" else texts_embedded
+
+
+def _chinese_spans(
+    texts: Sequence[str], settings: TextSettings, tokenizer: Any
+) -> list[np.ndarray]:
+    """Where rjieba's words lie in each text, (words, 2) in characters; those that hold tokens."""
+    from sememe.text.chinese import ChineseSegmenter
+
+    spans = []
+    with ChineseSegmenter(settings, 1) as segmenter:
+        for text, encoding in zip(texts, tokenizer.encode_batch(texts), strict=True):
+            data = text.encode("utf-8", "replace")
+            starts = segmenter.word_starts(data, np.array([len(data)]))
+            # A byte of the form 10xxxxxx continues a character; the others start one.
+            starts_char = np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80)
+            firsts = [int(starts_char[start]) - 1 for start in starts.tolist() if start < len(data)]
+            ends = [*firsts, len(text)][1:]
+            spans.append(_with_tokens(firsts, ends, encoding))
+    return spans
+
+
+def _with_tokens(firsts: list[int], ends: list[int], encoding: Any) -> np.ndarray:
+    kept = [
+        (first, end)
+        for first, end in zip(firsts, ends, strict=True)
+        if ((encoding.starts < end) & (encoding.ends > first)).any()
+    ]
+    return np.array(kept, np.int64).reshape(-1, 2)
+
+
+def _static_embedder(
+    model: Path, pool: Any, settings: TextSettings, limit: int | None
+) -> Callable[[Sequence[str]], Iterator[Embedded]]:
+    from sememe.vectors import load
+    from sememe.vectors.texts import embed_words, known_words
+
+    vectors = load(model, limit)
+
+    def embedded(texts: Sequence[str]) -> Iterator[Embedded]:
+        for words in _cut(texts, settings):
+            known = known_words(vectors, words)
+            if pool == "words":
+                yield Embedded(vectors[known], known, not known)
+            else:
+                yield Embedded(embed_words(vectors, known, pool)[None], [], not known)
+
+    return embedded
+
+
+def _cut(texts: Sequence[str], settings: TextSettings) -> Iterator[list[str]]:
+    """The words of each text; one by one, because a batch leaves out texts without a word."""
+    from sememe.text.readers.batches import Batch
+    from sememe.text.records import decode_documents
+    from sememe.text.stream import segmenter
+
+    with segmenter(settings, 1) as cut:
+        for text in texts:
+            data = text.encode("utf-8", "replace")
+            records = cut(Batch(data, np.array([len(data)]), None))
+            sentences = [s for document in decode_documents(records.data) for s in document]
+            yield [word for sentence in sentences for word in sentence]

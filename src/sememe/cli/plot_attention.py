@@ -1,0 +1,86 @@
+"""Where a BERT or GPT looks, as a picture or as numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sememe.cli.opening import open_network
+from sememe.cli.options import Json, Pictures
+from sememe.cli.screen import examples, print_json
+from sememe.errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SENTENCE = "The animal didn't cross the street because it was too tired"
+
+EXAMPLES = examples(
+    f'sememe plot attention runs/bert "{SENTENCE}"',
+    f'sememe plot attention runs/bert "{SENTENCE}" --layer 2 --head 1 --out it.png',
+    'sememe plot attention runs/news "国王喜欢读书。" "他有很多书。" --out pair.svg',
+    'sememe plot attention gpt2 "The cat sat on the mat" --layer 5 --head 2 --json',
+)
+
+
+def attention(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Folder of a BERT or GPT, ours or Hugging Face's."),
+    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.")],
+    text2: Annotated[
+        str | None, typer.Argument(metavar="TEXT2", help="A second one, for BERT: a pair.")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="The block, from 1; left out: the last one.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="The head, from 1; left out: the mean of all heads.")
+    ] = None,
+    out: Pictures = None,
+    title: Annotated[str, typer.Option(help="A line above the picture.")] = "",
+    json: Json = False,
+) -> None:
+    """Show how much each token of a text, or of a pair of texts, looks at each other one.
+
+    A row is the token that looks; the darker a cell of it, the more it looks at the token of that
+    column. With --json the numbers are printed, and a picture is drawn only where --out says.
+    """
+    opened = open_network(model, device="cpu")
+    from sememe.networks.inspection import attention_maps
+
+    maps = attention_maps(*opened, text, text2)
+    num_layers, num_heads = maps.weights_LHTS.shape[:2]
+    layer = _checked("layer", num_layers if layer is None else layer, num_layers)
+    heads_HTS: np.ndarray = maps.weights_LHTS[layer - 1]
+    if head is None:
+        weights_TS, of = heads_HTS.mean(0), f"mean of {num_heads} heads"
+    else:
+        weights_TS, of = heads_HTS[_checked("head", head, num_heads) - 1], f"head {head}"
+    paths = out or ([] if json else [Path("attention.png")])
+    if paths:
+        from sememe import plots
+
+        plots.attention(
+            maps.tokens, weights_TS, paths, segments=maps.segments,
+            title=title or f"layer {layer}, {of}",
+        )  # fmt: skip
+    if json:
+        print_json(
+            {
+                "tokens": maps.tokens, "segments": maps.segments, "layer": layer, "head": head,
+                "weights": weights_TS.tolist(),
+            }
+        )  # fmt: skip
+        return
+    for path in paths:
+        typer.echo(f"Saved {path}")
+
+
+def _checked(name: str, number: int, most: int) -> int:
+    if not 1 <= number <= most:
+        raise OptionError(f"{name} must lie between 1 and {most} for this network, not {number}.")
+    return number
