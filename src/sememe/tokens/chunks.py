@@ -37,10 +37,17 @@ if TYPE_CHECKING:
 RULES_VERSION = 1
 _NO_CUTS = np.empty(0, np.int64)
 _CONTINUES = "\x1c"
+_MARKS = "!-/:-@[-`{-~"
+_HAN = "\u3400-\u4db5\u4e00-\u9fa5"
 _PLAIN = {
-    "wordpiece": re.compile("[A-Za-z0-9]+|[!-/:-@[-`{-~]"),
-    "bpe": re.compile(" ?(?:[A-Za-z]+|[0-9]+|[!-/:-@[-`{-~]+)"),
+    "wordpiece": re.compile(f"[A-Za-z0-9]+|[{_MARKS}]"),
+    "bpe": re.compile(f" ?(?:[A-Za-z]+|[0-9]+|[{_MARKS}]+|[{_HAN}]+|[，。、：；！？“”]+)"),
 }
+# GPT-2 writes each byte as a character that shows: itself where it has a sign, else one past 255.
+_SHOWN = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_HIDDEN = (byte for byte in range(256) if byte not in _SHOWN)
+_BYTE_NAMES = {byte: 256 + number for number, byte in enumerate(_HIDDEN)}
+_CHUNKS_AT_ONCE = 1 << 13
 
 
 class Pieces(NamedTuple):
@@ -164,11 +171,11 @@ def _put(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
 
 
 def plain_word(chunk: str, tokenizer: SubwordTokenizer) -> str | None:
-    """The one word that the tokenizer makes of a plain ASCII chunk; None for other chunks."""
+    """The one word that the tokenizer makes of a plain chunk; None for other chunks."""
     if not _PLAIN[tokenizer.kind].fullmatch(chunk):
         return None
     if tokenizer.kind == "bpe":
-        return chunk.replace(" ", "Ġ")
+        return chunk.encode().decode("latin-1").translate(_BYTE_NAMES)
     return chunk.lower() if tokenizer.lowercase else chunk
 
 
@@ -184,13 +191,15 @@ def _cut_each(chunks: list[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarra
         # Straight to the model: cleaning and splitting would take most of the time.
         first, *rest = tokenizer.pieces_of(word)
         pieces[index] = [2 * first + 1, *(2 * piece for piece in rest)]
-    texts = [chunks[index].removeprefix(_CONTINUES) for index in others]
-    encodings = tokenizer.encode_batch(texts, specials=False)
-    for index, encoding in zip(others, encodings, strict=True):
-        own = ((encoding.ids << 1) | encoding.is_word_start).tolist()
-        if own and chunks[index].startswith(_CONTINUES):
-            own[0] &= ~1
-        pieces[index] = own
+    for start in range(0, len(others), _CHUNKS_AT_ONCE):
+        indices = others[start : start + _CHUNKS_AT_ONCE]
+        texts = [chunks[index].removeprefix(_CONTINUES) for index in indices]
+        encodings = tokenizer.encode_batch(texts, specials=False)
+        for index, encoding in zip(indices, encodings, strict=True):
+            own = ((encoding.ids << 1) | encoding.is_word_start).tolist()
+            if own and chunks[index].startswith(_CONTINUES):
+                own[0] &= ~1
+            pieces[index] = own
     sizes = np.array([len(own) for own in pieces], np.int64)
     return sizes, np.fromiter(chain.from_iterable(pieces), np.uint32, int(sizes.sum()))
 
