@@ -15,7 +15,7 @@ from sememe.networks.blocks import Stack
 from sememe.networks.config import BERTConfig
 from sememe.networks.dropout import leave_out
 from sememe.networks.inputs import BERTInputs
-from sememe.networks.layers import LayerNorm, Linear, activate, initialise
+from sememe.networks.layers import LayerNorm, Linear, activate, initialise, table_logits
 from sememe.networks.positions import Positions
 from sememe.networks.prediction import figures_of, score
 from sememe.networks.rows import Rows, padded_rows
@@ -107,14 +107,14 @@ class BERTNetwork(nn.Module):
 
     def masked_logits(self, hidden_MD: Tensor) -> Tensor:
         """Score every word of the vocabulary for hidden places, (M, V); tied to the embedding."""
+        return self._padded_logits(hidden_MD)[:, : self.config.vocab_size]
+
+    def _padded_logits(self, hidden_MD: Tensor) -> Tensor:
         hidden_MD = self.masked_norm(
             activate(self.masked_transform(hidden_MD), self.config.activation)
         )
-        table_VD, bias_V = self.embedding.tokens.weight, self.masked_bias
-        logits = functional.linear(
-            hidden_MD, table_VD.to(hidden_MD.dtype), bias_V.to(hidden_MD.dtype)
-        )
-        return logits[:, : self.config.vocab_size]
+        table_VD = self.embedding.tokens.weight
+        return table_logits(hidden_MD, table_VD, self.masked_bias, self.config.vocab_size)
 
     def next_logits(self, pooled_BD: Tensor) -> Tensor:
         """Score "follows" and "does not follow" for each pair of texts, (B, 2)."""
@@ -127,7 +127,7 @@ class BERTNetwork(nn.Module):
 
     def head_loss(self, hidden_ND: Tensor, batch: BERTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch and the sums to report, from the vectors of its tokens."""
-        logits_MV = self.masked_logits(hidden_ND.index_select(0, batch.hidden_M))
+        logits_MV = self._padded_logits(hidden_ND.index_select(0, batch.hidden_M))
         masked = score(logits_MV, batch.targets_M)
         loss = masked.loss / batch.num_targets
         if batch.follows_B is None:

@@ -10,13 +10,12 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from sememe.networks.blocks import Stack
 from sememe.networks.config import GPTConfig
 from sememe.networks.dropout import leave_out
 from sememe.networks.inputs import GPTInputs
-from sememe.networks.layers import LayerNorm, initialise
+from sememe.networks.layers import LayerNorm, initialise, table_logits
 from sememe.networks.memory import Memory
 from sememe.networks.positions import Positions
 from sememe.networks.prediction import figures_of, score
@@ -106,8 +105,12 @@ class GPTNetwork(nn.Module):
 
     def next_logits(self, hidden_MD: Tensor) -> Tensor:
         """Score every word of the vocabulary as the next one, (…, V); tied to the embedding."""
-        logits = functional.linear(hidden_MD, self.embedding.tokens.weight.to(hidden_MD.dtype))
-        return logits[..., : self.config.vocab_size]
+        return self._padded_logits(hidden_MD)[..., : self.config.vocab_size]
+
+    def _padded_logits(self, hidden_MD: Tensor) -> Tensor:
+        table_VD = self.embedding.tokens.weight
+        bias_V = torch.zeros(len(table_VD), device=table_VD.device)
+        return table_logits(hidden_MD, table_VD, bias_V, self.config.vocab_size)
 
     def loss(self, batch: GPTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch and the sums to report (see prediction.py)."""
@@ -116,6 +119,6 @@ class GPTNetwork(nn.Module):
 
     def head_loss(self, hidden_ND: Tensor, batch: GPTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch and the sums to report, from the vectors of its tokens."""
-        logits_MV = self.next_logits(hidden_ND.index_select(0, batch.hidden_M))
+        logits_MV = self._padded_logits(hidden_ND.index_select(0, batch.hidden_M))
         following = score(logits_MV, batch.targets_M)
         return following.loss / batch.num_targets, figures_of(token=following)

@@ -6,6 +6,8 @@ A weight is cast where it is used, so that its gradient arrives in float32 again
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -27,6 +29,16 @@ class LayerNorm(nn.LayerNorm):
         """Normalise the last axis of x."""
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
         return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
+def table_logits(hidden_MD: Tensor, table_VD: Tensor, bias_V: Tensor, vocab_size: int) -> Tensor:
+    """Score every row of a table of tokens, (M, rows); rows of padding get -inf.
+
+    To cut the padding off instead would copy all scores once more in the backward pass.
+    """
+    is_padding_V = torch.arange(len(table_VD), device=table_VD.device) >= vocab_size
+    bias_V = bias_V.masked_fill(is_padding_V, -math.inf).to(hidden_MD.dtype)
+    return functional.linear(hidden_MD, table_VD.to(hidden_MD.dtype), bias_V)
 
 
 def activate(x: Tensor, name: str) -> Tensor:
