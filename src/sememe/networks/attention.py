@@ -35,9 +35,11 @@ def attention_weights(
     """
     if scale is None:
         scale = 1 / math.sqrt(queries_TK.shape[-1])
-    scores_TS = queries_TK @ keys_SK.transpose(-2, -1) * scale
+    scores_TS = (queries_TK * scale) @ keys_SK.transpose(-2, -1)
     if mask_TS is not None:
-        scores_TS = scores_TS.masked_fill(~mask_TS, -math.inf)
+        # Added, not filled in: the gradient of a sum costs nothing.
+        hidden_TS = torch.zeros_like(mask_TS, dtype=scores_TS.dtype)
+        scores_TS = scores_TS + hidden_TS.masked_fill_(~mask_TS, -math.inf)
     return scores_TS.softmax(-1)
 
 
