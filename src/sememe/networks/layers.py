@@ -6,8 +6,6 @@ A weight is cast where it is used, so that its gradient arrives in float32 again
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -32,12 +30,14 @@ class LayerNorm(nn.LayerNorm):
 
 
 def table_logits(hidden_MD: Tensor, table_VD: Tensor, bias_V: Tensor, vocab_size: int) -> Tensor:
-    """Score every row of a table of tokens, (M, rows); rows of padding get -inf.
+    """Score every row of a table of tokens, (M, rows); rows of padding get the lowest number.
 
-    To cut the padding off instead would copy all scores once more in the backward pass.
+    To cut the padding off instead would copy all scores once more in the backward pass; with -inf
+    a kernel that sees nothing else in its part of a row could subtract infinities.
     """
     is_padding_V = torch.arange(len(table_VD), device=table_VD.device) >= vocab_size
-    bias_V = bias_V.masked_fill(is_padding_V, -math.inf).to(hidden_MD.dtype)
+    lowest = torch.finfo(hidden_MD.dtype).min
+    bias_V = bias_V.to(hidden_MD.dtype).masked_fill(is_padding_V, lowest)
     return functional.linear(hidden_MD, table_VD.to(hidden_MD.dtype), bias_V)
 
 
