@@ -137,8 +137,12 @@ def is_classifier(path: str | Path) -> bool:
     return isinstance(content, dict) and content.get("kind") == "fasttext-classifier"
 
 
-def convert_classifier(source: str, target: str) -> None:
+def convert_classifier(source: str, target: str, json: bool) -> None:
     """Write a classifier as a file of Facebook's program, or as another folder."""
     model = _open(source, "__label__")
     model.save(target)
-    typer.echo(f"Wrote {len(model.labels):,} labels, {len(model.words):,} words to {target}.")
+    num_labels, num_words = len(model.labels), len(model.words)
+    if json:
+        print_json({"path": target, "labels": num_labels, "words": num_words})
+    else:
+        typer.echo(f"Wrote {num_labels:,} labels, {num_words:,} words to {target}.")

@@ -72,8 +72,15 @@ def convert(
             raise OptionError(f"{source} is a network; it has no file of format {format}.")
         _convert_network(source, target, json)
         return
-    if format in (None, "fasttext", "folder") and is_classifier(source):
-        convert_classifier(source, target)
+    if is_classifier(source):
+        is_file = Path(target).suffix.lower() in (".bin", ".ftz")
+        has_place = is_file or format_of(target) == "folder"
+        if not has_place or format not in (None, "fasttext" if is_file else "folder"):
+            raise OptionError(
+                f"{source} is a classifier: it can become a folder, or a .bin or .ftz file of "
+                f"fastText, not {target}{f' of format {format}' if format else ''}."
+            )
+        convert_classifier(source, target, json)
         return
     chosen = format or format_of(target)
     vectors = convert_vectors(source, target, chosen, limit=limit, errors=errors, space=space)
