@@ -88,6 +88,8 @@ def test_quantize_prints_sizes_and_scores(sememe, train: Path, tmp_path: Path):
     ran = sememe("train", "classifier", train, "--out", "small", "--quantize", *SMALL[:-1])
     assert "times smaller" in ran.err and "before" in ran.err
     assert sememe("predict", "small", train).out
+    again = ("train", "classifier", train, "--out", "small", "--quantize", "--resume", *SMALL[:-1])
+    assert "nothing to resume" in sememe(*again).err
 
 
 def test_autotune(sememe, train: Path):
@@ -101,7 +103,7 @@ def test_autotune(sememe, train: Path):
     ("arguments", "message"),
     [
         (("train", "classifier", "none.txt", "--out", "m"), "none.txt"),
-        (("train", "classifier", "plain.txt", "--out", "m"), "no label"),
+        (("train", "classifier", "plain.txt", "--out", "m"), "Error: plain.txt has no label"),
         (("train", "classifier", "train.txt"), "--out"),
         (("train", "classifier", "train.txt", "--out", "m.ftz"), "quantised"),
         (("train", "classifier", "train.txt", "--out", "folder.bin"), "is a folder"),
@@ -110,6 +112,9 @@ def test_autotune(sememe, train: Path):
         (("train", "classifier", "train.txt", "--out", "m", "--autotune", "5m"), "validation"),
         (("train", "classifier", "train.txt", "--out", "m", "--loss", "ova", "--minn", "3",
           "--maxn", "2"), "minn"),
+        (("train", "classifier", "train.txt", "--out", "m", "--quantize", "--cutoff", "5"), "256"),
+        (("convert", "model", "m.vec"), "is a classifier"),
+        (("convert", "model", "m", "--format", "fasttext"), "is a classifier"),
         (("predict", "plain.txt", "plain.txt"), "plain.txt"),
         (("predict", "nowhere", "plain.txt"), "nowhere"),
         (("predict", "model", "none.txt"), "none.txt"),

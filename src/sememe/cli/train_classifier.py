@@ -127,12 +127,14 @@ def classifier(
 def _check(out: Path | None, quantize: bool, retrain: bool, shrinking: dict[str, Any]) -> None:
     """Refuse what does not go together before any text is read."""
     from sememe.errors import OptionError
+    from sememe.static.fasttext.classifier.shrinking import Shrinking
 
     defaults = {"cutoff": 0, "qnorm": False, "qout": False, "dsub": 2}
     if not quantize and (retrain or shrinking != defaults):
         raise OptionError("--cutoff, --retrain, --qnorm, --qout and --dsub need --quantize.")
     if retrain and not shrinking["cutoff"]:
         raise OptionError("--retrain trains the rows that --cutoff keeps: give a --cutoff.")
+    Shrinking(**shrinking)  # refuses what could not be quantised
     if out is None:
         raise OptionError("--out must name the folder or file that shall hold the model.")
     ending = out.suffix.lower()
@@ -165,7 +167,7 @@ def train_classifier(
     figures: dict[str, Any] = {}
     if validation is not None:
         figures["validation"] = _scores(model, validation)
-    if shrinking is not None:
+    if shrinking is not None and not model.is_quantized:  # a finished one that was resumed is
         model = _shrink(model, validation or train, shrinking, figures, reporter)
         assert out is not None
         model.save(out)

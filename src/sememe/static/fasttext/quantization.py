@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from sememe.errors import OptionError
-from sememe.vectors.formats.fasttext import ProductQuantizer, QuantizedMatrix
+from sememe.vectors.quantized import NUM_CENTROIDS, ProductQuantizer, QuantizedMatrix
 
-NUM_CENTROIDS = 256
 _ROUNDS = 25
 _MOST_POINTS = 256 * NUM_CENTROIDS  # of a larger matrix a sample is enough
 

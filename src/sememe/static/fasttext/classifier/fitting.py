@@ -12,7 +12,7 @@ import numpy as np
 from sememe.errors import InputError, OptionError
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.dictionary import Lines, encode
-from sememe.static.fasttext.classifier.lines import is_path, read_blocks
+from sememe.static.fasttext.classifier.lines import is_path, read_blocks, source_name
 from sememe.static.fasttext.classifier.training import ClassifierRun
 from sememe.static.fitting import Request, fit
 from sememe.text.documents import find_sources
@@ -51,7 +51,7 @@ def read_lines(
 
 
 def _check(lines: Lines, config: FastTextClassifierConfig, source: Any) -> None:
-    name = str(source) if is_path(source) else "The training data"
+    name = source_name(source, "The training data")
     if not lines.num_tokens:
         raise InputError(f"{name} is empty: there is nothing to learn from.")
     if not len(lines.labels):

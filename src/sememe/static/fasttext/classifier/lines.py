@@ -56,6 +56,13 @@ def is_path(source: Any) -> bool:
     )
 
 
+def source_name(source: Any, others: str) -> str:
+    """The files as a message calls them; `others` is the word for rows."""
+    if not is_path(source):
+        return others
+    return str(source) if isinstance(source, (str, Path)) else ", ".join(map(str, source))
+
+
 def label_word(label: Any, prefix: str) -> str:
     """A label as it stands in a line."""
     return prefix + _INNER_BLANK.join(str(label).split())

@@ -25,10 +25,10 @@ from sememe.static.fasttext.classifier.files import (
 )
 from sememe.static.fasttext.classifier.lines import (
     PLAIN,
-    is_path,
     label_name,
     read_blocks,
     read_file_blocks,
+    source_name,
 )
 from sememe.static.fasttext.classifier.prediction import Found, Predictor
 from sememe.static.fasttext.classifier.weights import Weights
@@ -215,9 +215,8 @@ class FastTextClassifier:
         """Score the first `k` predictions on labelled files or rows: precision, recall, F1."""
         prefix, workers = self.config.label_prefix, self.config.num_workers
         blocks = read_blocks(data, self.text, prefix, workers)
-        source = str(data) if is_path(data) else "The data"
         found = self._found(blocks, k, threshold)
-        return score(found, self.labels, k, threshold, source)
+        return score(found, self.labels, k, threshold, source_name(data, "The data"))
 
     def embed(self, text: str | Iterable[str]) -> np.ndarray:
         """The vector of a text, the mean of its rows; (B, D) for many texts."""

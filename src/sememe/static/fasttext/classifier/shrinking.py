@@ -18,6 +18,7 @@ from sememe.static.fasttext.quantization import quantize_matrix
 from sememe.static.loop import Driver
 from sememe.tokens.ngrams import LINE_END
 from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors.quantized import NUM_CENTROIDS
 
 if TYPE_CHECKING:
     from sememe.static.fasttext.classifier.model import FastTextClassifier
@@ -35,9 +36,13 @@ class Shrinking:
     learning_rate: float = 0.05
 
     def __post_init__(self) -> None:
-        """Refuse a negative cut-off."""
-        if self.cutoff < 0:
-            raise OptionError(f"cutoff must be 0 (keep every row) or more, not {self.cutoff}.")
+        """Refuse a cut-off that leaves too little to quantise."""
+        if self.cutoff != 0 and self.cutoff < NUM_CENTROIDS:
+            raise OptionError(
+                f"cutoff must be 0 (keep every row), or {NUM_CENTROIDS} or more, not {self.cutoff}."
+            )
+        if self.dsub < 1:
+            raise OptionError(f"dsub must be 1 or more, not {self.dsub}.")
 
 
 def shrink(
