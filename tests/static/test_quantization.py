@@ -10,6 +10,7 @@ from labelled_texts import lines
 
 from sememe import FastTextClassifier
 from sememe.errors import OptionError
+from sememe.static.fasttext.classifier import prediction
 from sememe.static.fasttext.quantization import quantize_matrix, reference_codes
 from sememe.vectors.formats.fasttext import read_model
 
@@ -99,6 +100,21 @@ def test_a_small_model_is_nearly_as_good(model, options, tmp_path):
         again = FastTextClassifier.load(tmp_path / place)
         assert again.predict(texts, k=3) == small.predict(texts, k=3)
     assert read_model(tmp_path / "small.ftz").pruned is not None
+
+
+def test_buckets_that_a_file_merely_states_take_no_memory(model, tmp_path, monkeypatch):
+    large, _ = model
+    path, texts = tmp_path / "small.ftz", ["rain and tea", "面条 soup", "unknown"]
+    large.quantize(cutoff=300).save(path)
+    expected = FastTextClassifier.load(path).predict(texts, k=3)
+    monkeypatch.setattr(prediction, "_MOST_PLACES", 0)
+    again = FastTextClassifier.load(path)
+    assert again.predict(texts, k=3) == expected and not len(again.predictor._places)
+    content = bytearray(path.read_bytes())
+    content[40:44] = (2**31 - 2).to_bytes(4, "little")  # the number of buckets
+    path.write_bytes(content)
+    with pytest.raises(OptionError, match="rows"):
+        FastTextClassifier.load(path).predict(texts)
 
 
 def test_the_rows_kept_are_the_longest(model):

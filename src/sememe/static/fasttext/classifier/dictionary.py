@@ -15,7 +15,7 @@ import numpy as np
 
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.scanning import Table, scan_all, words_as_block
-from sememe.tokens.ngrams import ngram_rows
+from sememe.tokens.ngrams import check_options, ngram_rows
 from sememe.tokens.vocabulary import Vocabulary
 
 MIX = 11  # purpose of the random stream that gives the order of the lines
@@ -64,6 +64,8 @@ def encode(
         line_ends.append(block.line_ends)
     given = table.add(words_as_block(more)) if more is not None and len(more) else None
     numbering = _number(table, config, given)
+    if config.has_buckets:
+        check_options(len(numbering.words), config.minn, config.maxn, config.bucket)
     return _encode(numbering, tokens, line_ends, config, table.num_tokens)
 
 

@@ -19,11 +19,15 @@ from sememe.static.fasttext.classifier.dictionary import (
 from sememe.static.fasttext.classifier.scanning import scan, words_as_block
 from sememe.static.fasttext.classifier.training import loss_number
 from sememe.static.fasttext.classifier.weights import Weights, dense
+from sememe.tokens.ngrams import check_options, keep_ngrams
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.formats.fasttext import QuantizedMatrix
 
 _LINES = 4_096  # of which the hidden vectors are held at once
 _SMALL = 1 << 26
+# A table of all buckets is quick; where a file states more of them than these, the few that a
+# pruned model has are searched instead.
+_MOST_PLACES = 1 << 26
 
 
 class Found(NamedTuple):
@@ -49,7 +53,14 @@ class Predictor:
         # Facebook's program stores what a word is; `has_prefix` decides for others alone.
         self._has_prefix = has_prefix
         self._prefix = np.frombuffer(config.label_prefix.encode(), np.uint8)
-        self._places = weights.places(config.bucket) if config.has_buckets else None
+        self._places, self._kept = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        self._is_searched = weights.is_pruned and config.bucket > _MOST_PLACES
+        if config.has_buckets:
+            check_options(self._num_words, config.minn, config.maxn, config.bucket)
+            if self._is_searched:
+                self._kept = weights.kept()
+            else:
+                self._places = weights.places(config.bucket)
         self._output = _read_only(dense(weights.output).reshape(-1))
         self._flat_input = _flat(weights.input) if isinstance(weights.input, np.ndarray) else None
         self._norms = np.empty(0, np.float32)
@@ -82,7 +93,10 @@ class Predictor:
         found = expand(
             block.tokens, block.line_ends, kinds, block.hashes, subwords, 0, config, num_words
         )
-        if self._places is not None and len(self._places):
+        if self._is_searched and config.has_buckets:
+            ends, items = keep_ngrams(found.ends, found.items, num_words, self._kept)
+            found = found._replace(ends=ends, items=items)
+        elif len(self._places):
             num_items = map_buckets(found.items, found.ends, num_words, self._places)
             found = found._replace(items=found.items[:num_items])
         return found

@@ -55,6 +55,12 @@ class Weights:
         places[self.buckets] = len(self.words) + np.arange(len(self.buckets), dtype=np.int32)
         return places
 
+    def kept(self) -> np.ndarray:
+        """Pairs (bucket, row after the words) of a pruned model, sorted by bucket."""
+        buckets = np.empty(0, np.int32) if self.buckets is None else np.asarray(self.buckets)
+        order = np.argsort(buckets, kind="stable")
+        return np.stack([buckets[order], order], axis=1).astype(np.int32)
+
 
 def dense(matrix: Matrix) -> np.ndarray:
     """The rows of a matrix as float32."""
