@@ -63,6 +63,8 @@ def test_written_and_read_again(compact: SubwordVectors, tmp_path: Path) -> None
     assert header == (DATA / "floret.floret").read_text().splitlines()[0].strip()
     with pytest.raises(OptionError, match="compact table"):
         convert(DATA / "skipgram.bin", tmp_path / "x.floret", "floret")
+    with pytest.raises(OptionError, match="without words"):
+        convert(DATA / "floret.floret", tmp_path / "x.vec", "word2vec")
 
 
 def test_damage(tmp_path: Path) -> None:

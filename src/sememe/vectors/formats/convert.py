@@ -39,6 +39,8 @@ def convert(
     vectors = load(source, limit, errors=errors)
     if format == "folder":
         vectors.save(target)
+    elif not len(vectors) and format != "floret":
+        raise OptionError(f"{source} is a compact table without words: there is nothing to write.")
     else:
         write_vectors(vectors, target, format, space=space, newline=newline)
     return vectors
