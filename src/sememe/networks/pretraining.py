@@ -16,6 +16,7 @@ from sememe.examples.masking import MaskingConfig
 from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.networks.presets import bert_config, gpt_config
 from sememe.networks.pretraining_config import (
+    BATCH_SIZES,
     RATES,
     VOCAB_SIZES,
     BERTTrainingConfig,
@@ -50,7 +51,8 @@ class Pretrained:
             self.config = replace(self.config, vocab_size=VOCAB_SIZES[preset])
         training = self.training_class(**own["training"])
         rate = training.learning_rate or RATES.get(preset, 1e-4)
-        self.training = replace(training, learning_rate=rate)
+        rows = training.batch_size or BATCH_SIZES.get(preset, 256)
+        self.training = replace(training, learning_rate=rate, batch_size=rows)
         self.masking = MaskingConfig(**own.get("masking", {}))
         self.text = TextSettings()
         self.history = History()

@@ -35,6 +35,9 @@ RATES = {
     "gpt1": 2.5e-4, "gpt2": 6e-4, "gpt2-medium": 3e-4, "gpt2-large": 2.5e-4, "gpt2-xl": 2e-4,
 }  # fmt: skip
 
+# Rows of a step: a small network on a CPU gains more from many steps than from large ones.
+BATCH_SIZES = {"tiny": 16, "mini": 32, "small": 128}
+
 # Tables of words that a small network and a small text can fill.
 VOCAB_SIZES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
 

@@ -31,7 +31,9 @@ class TrainingConfig(Config):
     )
     steps: int = option(0, "Steps to train, instead of a budget (10m when neither is given).")
     epochs: float = option(0.0, "Passes over the text, instead of a budget or steps.")
-    batch_size: int = option(64, "Rows of a step, all processes together.")
+    batch_size: int = option(
+        0, "Rows of a step, all processes together; 0 takes that of the preset."
+    )
     length: int = option(128, "Tokens of a row.")
     accumulate: int = option(1, "Parts in which a step is computed, for little memory.")
     learning_rate: float = option(0.0, "Highest step size; 0 takes that of the preset.")
@@ -64,7 +66,7 @@ class TrainingConfig(Config):
             compile=("auto", "yes", "no"),
         )
         check_ranges(
-            self, steps=(0, 10**12), epochs=(0, 10**6), batch_size=(1, 10**7), length=(2, 2**20),
+            self, steps=(0, 10**12), epochs=(0, 10**6), batch_size=(0, 10**7), length=(2, 2**20),
             accumulate=(1, 10**6), learning_rate=(0, 10), warmup=(0, 10**12), final_rate=(0, 1),
             weight_decay=(0, 10), beta2=(0, 1), clip=(0, 10**9), seed=(0, 2**63 - 1),
             workers=(0, 1_024), evaluate_every=(0, 10**12), evaluate_batches=(0, 10**9),
