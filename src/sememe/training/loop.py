@@ -68,7 +68,7 @@ class Loop:
                 f"accumulate ({self.config.accumulate}) × processes ({run.processes.size})."
             )
         with (
-            reproducible(self.device, self.config.num_workers),
+            reproducible(self.device, self.precision, self.config.num_workers),
             explained_memory(self.config),
             self.interruption,
         ):
