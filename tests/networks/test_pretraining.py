@@ -259,4 +259,6 @@ def test_epochs_and_budget(corpus):
     once = bert(steps=0, epochs=1).fit(corpus)
     assert once.history.last()["epoch"] == pytest.approx(1, rel=0.1)
     timed = bert(steps=0, budget="2s").fit(corpus)
-    assert timed.history.last()["seconds"] < 6
+    last = timed.history.last()
+    # Other work on the machine may stretch the time, never the schedule.
+    assert last["step"] > 5 and last["learning_rate"] < timed.training.learning_rate / 5

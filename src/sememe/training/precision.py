@@ -47,11 +47,13 @@ def reproducible(device: torch.device, precision: str, num_threads: int) -> Iter
     fills = deterministic.fill_uninitialized_memory
     devices = [device] if device.type == "cuda" else []
     # oneDNN makes and keeps a program for every shape, and no two batches have as many tokens: in
-    # fp32 that took a third of the time and hundreds of megabytes. bf16 has no other kernels.
-    is_onednn = torch.backends.mkldnn.enabled and (device.type != "cpu" or precision != "fp32")
-    with torch.random.fork_rng(devices=devices), torch.backends.mkldnn.flags(enabled=is_onednn):
+    # fp32 that took hundreds of megabytes and a little time. bf16 has no other kernels.
+    onednn: Any = torch.backends.mkldnn
+    had_onednn = onednn.enabled
+    with torch.random.fork_rng(devices=devices):
         try:
             torch.set_num_threads(num_threads)
+            onednn.set_flags(had_onednn and (device.type != "cpu" or precision != "fp32"))
             if device.type == "cpu":
                 # Sums over repeated indices would otherwise depend on which thread is first.
                 torch.use_deterministic_algorithms(True, warn_only=True)
@@ -59,5 +61,6 @@ def reproducible(device: torch.device, precision: str, num_threads: int) -> Iter
             yield
         finally:
             torch.set_num_threads(threads)
+            onednn.set_flags(had_onednn)
             torch.use_deterministic_algorithms(is_strict, warn_only=warns)
             deterministic.fill_uninitialized_memory = fills
