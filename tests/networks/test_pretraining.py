@@ -163,7 +163,7 @@ def test_a_killed_training_goes_on_to_the_bit(corpus, tmp_path):
     arguments = [sys.executable, "-c", KILLED, str(corpus), str(out), json.dumps(options)]
     latest = Path(f"{out}.checkpoints") / "latest.json"
     num_kills = 0
-    for pause_s in (0.05, 0.4):
+    for pause_s in (0.02, 0.1):
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
         seen = latest.read_bytes() if latest.exists() else b""
         while process.poll() is None and (not latest.exists() or latest.read_bytes() == seen):

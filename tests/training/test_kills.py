@@ -38,7 +38,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path):
     assert finish(start(alone, checkpoint_minutes=0)) == 0
     chance, num_kills = random.Random(3), 0
     while num_kills < 5:
-        process = start(killed, pause_s=0.004)
+        process = start(killed, pause_s=0.02)
         time.sleep(chance.uniform(0.1, 0.9))
         process.send_signal(signal.SIGKILL)
         if finish(process) == 0:
