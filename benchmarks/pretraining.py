@@ -179,7 +179,9 @@ def compare(options: argparse.Namespace) -> None:
     torch.manual_seed(1)
     sides = {
         "sememe": Ours(config, device, is_gpu and not options.eager),
-        "transformers": Theirs(config, device, is_gpu and not options.eager),
+        "transformers": Theirs(
+            config, device, is_gpu and not (options.eager or options.eager_peer)
+        ),
     }
     with tempfile.TemporaryDirectory() as folder:
         share_weights(sides["sememe"], sides["transformers"], Path(folder))
@@ -193,15 +195,18 @@ def compare(options: argparse.Namespace) -> None:
             speed, found = timed(side, own, wait)
             speeds[name].append(speed)
             losses[name] += found
+    last = {
+        name: statistics.mean(map(float, found[-options.steps :])) for name, found in losses.items()
+    }
     for name in sides:
-        last = [float(loss) for loss in losses[name][-options.steps :]]
         print(
             f"{name:13} {statistics.median(speeds[name]):12,.0f} tokens/s "
             f"(runs {', '.join(f'{speed:,.0f}' for speed in speeds[name])}), "
-            f"loss of the last {len(last)} steps {statistics.mean(last):.4f}"
+            f"loss of steps {len(batches) - options.steps + 1} to {len(batches)}: {last[name]:.4f}"
         )
     medians = {name: statistics.median(values) for name, values in speeds.items()}
-    print(f"ratio {medians['sememe'] / medians['transformers']:.2f}")
+    difference = last["sememe"] / last["transformers"] - 1
+    print(f"ratio {medians['sememe'] / medians['transformers']:.2f}, losses {difference:+.2%}")
 
 
 def build(options: argparse.Namespace) -> None:
@@ -255,6 +260,7 @@ def main() -> None:
     shared.add_argument("--rounds", type=int, default=5)
     shared.add_argument("--steps", type=int, default=6, help="steps of a round")
     shared.add_argument("--eager", action="store_true", help="gpu: compile neither side")
+    shared.add_argument("--eager-peer", action="store_true", help="gpu: compile ours alone")
     cpu = tasks.add_parser("cpu", parents=[shared])
     cpu.add_argument("text", type=Path, nargs="?")
     cpu.add_argument("--preset", default="mini")
