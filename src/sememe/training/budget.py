@@ -1,29 +1,15 @@
-"""Time as an amount of work: durations as people write them, and the steps that fit into one."""
+"""Time as an amount of work: the steps that fit into a budget."""
 
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sememe.errors import OptionError
-
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m(?:in)?|s)\s*", re.IGNORECASE)
-_SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 # The first steps also allocate, compile and fill caches.
 WARM_STEPS = 3
-
-
-def parse_duration(text: str, name: str = "budget") -> float:
-    """Turn 20m, 1h30m or 45s into seconds; a plain number would leave the unit open."""
-    parts = _PART.findall(text)
-    seconds = sum(float(number) * _SECONDS[unit[0].lower()] for number, unit in parts)
-    if not parts or _PART.sub("", text).strip() or not seconds > 0:
-        raise OptionError(f"{name} must be a time such as 20m, 1h30m or 45s, not {text!r}.")
-    return seconds
 
 
 class Extent(NamedTuple):

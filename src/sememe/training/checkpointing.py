@@ -19,21 +19,11 @@ from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import read_json, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.training.budget import Extent
+from sememe.training.weights import take_weights, weights_of
 
 STATE, HISTORY, WEIGHTS, OPTIMIZER, PLAN = (
     "state.json", "history.json", "model.safetensors", "optimizer.safetensors", "plan.json",
 )  # fmt: skip
-
-
-def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and lasting buffers by name; a tensor that has two names stands once."""
-    found: dict[str, torch.Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in module.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            found[name] = tensor.detach()
-    return found
 
 
 def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
@@ -74,11 +64,10 @@ def read_state(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
 
 def read_weights(folder: Path, module: nn.Module, optimizer: optim.Optimizer) -> None:
     """Take up the weights and the optimizer of a checkpoint."""
-    kept = read_tensors(folder / WEIGHTS)
-    for name, tensor in weights_of(module).items():
-        if name not in kept or kept[name].shape != tuple(tensor.shape):
-            raise ArtifactError(f"The checkpoint {folder} is of another network: {name} differs.")
-        tensor.copy_(torch.from_numpy(np.array(kept[name])))
+    kept = {
+        name: torch.from_numpy(np.array(x)) for name, x in read_tensors(folder / WEIGHTS).items()
+    }
+    take_weights(module, kept, f"The checkpoint {folder}")
     parameters = dict(module.named_parameters())
     for name, array in read_tensors(folder / OPTIMIZER).items():
         owner, _, key = name.rpartition(":")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.options import Config, check_choices, check_ranges, option
-from sememe.training.budget import parse_duration
+from sememe.options import Config, check_choices, check_ranges, option, parse_duration
 
 Schedule = Literal["linear", "cosine", "constant"]
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
@@ -42,6 +41,7 @@ class TrainingConfig(Config):
     final_rate: float = option(0.0, "Share of the learning rate that is left at the end.")
     weight_decay: float = option(0.01, "Decay of the weights; biases and norms are left out.")
     beta2: float = option(0.98, "How slowly Adam forgets the sizes of gradients.")
+    epsilon: float = option(1e-6, "Added to those sizes, as in the released BERT.")
     clip: float = option(1.0, "Longest gradient; longer ones are shortened; 0 never.")
     precision: Precision = option("auto", "Numbers of the matrix products; auto: fp32 on a CPU.")
     compile: Literal["auto", "yes", "no"] = option(
@@ -68,14 +68,14 @@ class TrainingConfig(Config):
         check_ranges(
             self, steps=(0, 10**12), epochs=(0, 10**6), batch_size=(0, 10**7), length=(2, 2**20),
             accumulate=(1, 10**6), learning_rate=(0, 10), warmup=(0, 10**12), final_rate=(0, 1),
-            weight_decay=(0, 10), beta2=(0, 1), clip=(0, 10**9), seed=(0, 2**63 - 1),
-            workers=(0, 1_024), evaluate_every=(0, 10**12), evaluate_batches=(0, 10**9),
-            checkpoint_minutes=(0, 10**9), keep=(1, 1_000),
+            weight_decay=(0, 10), beta2=(0, 1), epsilon=(0, 1), clip=(0, 10**9),
+            seed=(0, 2**63 - 1), workers=(0, 1_024), evaluate_every=(0, 10**12),
+            evaluate_batches=(0, 10**9), checkpoint_minutes=(0, 10**9), keep=(1, 1_000),
         )  # fmt: skip
         if bool(self.steps) + bool(self.epochs) + bool(self.budget) > 1:
             raise OptionError("Give one of steps, epochs and budget: each says when to stop.")
         if self.budget:
-            parse_duration(self.budget)
+            parse_duration(self.budget, "budget")
         if self.batch_size % self.accumulate:
             raise OptionError(
                 f"batch_size ({self.batch_size}) must be a multiple of accumulate "
@@ -87,7 +87,7 @@ class TrainingConfig(Config):
         """Seconds to train where nothing else says when to stop; otherwise 0."""
         if self.steps or self.epochs:
             return 0.0
-        return parse_duration(self.budget or DEFAULT_BUDGET)
+        return parse_duration(self.budget or DEFAULT_BUDGET, "budget")
 
     def lasting(self) -> dict[str, Any]:
         """The options that a continued run must share with the run before."""

@@ -31,7 +31,7 @@ from sememe.training.feeding import Part, fed, own_parts, to_device
 from sememe.training.interruption import Interruption
 from sememe.training.memory import explained_memory
 from sememe.training.objective import Totals
-from sememe.training.optimizers import make_optimizer
+from sememe.training.optimizers import make_optimizer, rest, set_rates
 from sememe.training.precision import TYPES, choose_device, choose_precision, reproducible
 from sememe.training.records import Recorder
 from sememe.training.run import Run
@@ -50,7 +50,10 @@ class Loop:
         self.device = choose_device(config.device, run.processes.local_rank)
         self.precision = choose_precision(config.precision, self.device)
         self.num_steps = self.period = self.step = 0
-        self.recorder = Recorder(objective.counted_by, run.processes, run.writer)
+        self.recorder = Recorder(
+            objective.counted_by, run.processes, run.writer, watches_rises=run.watches_rises,
+            shown=run.shown,
+        )  # fmt: skip
         self.interruption = Interruption()
         self._norm: torch.Tensor | None = None
 
@@ -76,16 +79,18 @@ class Loop:
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
             self.num_steps, self.period = self._fixed_extent()
             self.recorder.begin()
+            self._renew()
             if found is not None:
                 self._restore(found)
             self._guarded()
+            if run.best is not None:
+                run.best.restore(self.objective)
         return self.history
 
     def _start(self) -> None:
         self.objective.to(self.device)
         self.objective.precision = TYPES[self.precision]
         self.objective.train()
-        self._renew()
         is_gpu = self.device.type == "cuda"
         if self.config.compile == "yes" or (self.config.compile == "auto" and is_gpu):
             self.run.reporter.note("Compiling the network.")
@@ -94,7 +99,8 @@ class Loop:
 
     def _renew(self) -> None:
         """Make an optimizer that has seen nothing."""
-        self.optimizer = make_optimizer(self.objective, self.config)
+        groups = self.run.rate_groups(self.num_steps) if self.run.rate_groups else None
+        self.optimizer = make_optimizer(self.objective, self.config, groups)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
 
     def _fixed_extent(self) -> Extent:
@@ -112,10 +118,10 @@ class Loop:
     def _new_extent(self) -> Extent:
         config = self.config
         if config.steps:
-            return extent_of(config.steps, config.evaluate_every)
+            return extent_of(config.steps, config.evaluate_every, self.run.num_validations)
         if config.epochs:
             num_steps = max(1, self.run.source.num_steps(config.epochs))
-            return extent_of(num_steps, config.evaluate_every)
+            return extent_of(num_steps, config.evaluate_every, self.run.num_validations)
         self.run.reporter.note("Measuring the speed.")
         extent = self._measured(config.budget_s)
         self.run.reporter.note(f"{extent.num_steps:,} steps fit into the budget.")
@@ -128,6 +134,7 @@ class Loop:
             for name, tensor in self.objective.state_dict().items()
         }
         self.num_steps = 1 << 40  # the rate stays at its lowest
+        self._renew()
         with self._batches() as batches:
 
             def step(index: int) -> None:
@@ -141,7 +148,6 @@ class Loop:
                 step, self._validate, self.recorder.wait, budget_s, self.run.processes.decided
             )
         self.objective.load_state_dict(kept)
-        self._renew()
         return speed.extent_within(budget_s, self.config.evaluate_every)
 
     def _guarded(self) -> None:
@@ -160,7 +166,7 @@ class Loop:
         saved_s, period_s = time.monotonic(), 60 * self.config.checkpoint_minutes or math.inf
         task = self.run.reporter.task("training", self.num_steps, "steps", start=self.step)
         with task, self._batches() as batches:
-            while self.step < self.num_steps:
+            while self.step < self.num_steps and not self._is_hopeless():
                 parts = next(batches)
                 is_due = time.monotonic() - saved_s >= period_s
                 counts, is_asked, is_due = self._agreed(parts, self.interruption.is_asked, is_due)
@@ -198,8 +204,7 @@ class Loop:
     def _do(self, step: int, parts: list[Part], counts: dict[str, float]) -> None:
         """One step: the gradients of all parts, then one move of the weights."""
         processes = self.run.processes
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate_at(step, self.num_steps, self.config)
+        set_rates(self.optimizer, step, rate_at(step, self.num_steps, self.config))
         shares = self._on_device(counts)
         for index, part in enumerate(parts):
             number = index * processes.size + processes.rank
@@ -210,7 +215,7 @@ class Loop:
                 self.scaler.scale(loss * processes.size).backward()
             self.recorder.add(figures)
         self.recorder.add_counts(counts)
-        self._move()
+        self._move(step)
 
     def _synchronised(self, *, is_last: bool) -> AbstractContextManager[object]:
         """Gradients travel between processes once a step."""
@@ -218,7 +223,8 @@ class Loop:
             return nullcontext()
         return self.module.no_sync()  # type: ignore[operator]
 
-    def _move(self) -> None:
+    def _move(self, step: int) -> None:
+        rest(self.optimizer, step)
         if self.config.clip:
             self.scaler.unscale_(self.optimizer)
             self._norm = torch.nn.utils.clip_grad_norm_(
@@ -251,7 +257,20 @@ class Loop:
             figures = self._validate()
             named = {f"validation_{name}": value for name, value in figures.items()}
             self.recorder.keep(step, named)
+            if self.run.best is not None:
+                self.run.best.look(figures, step, self.objective)
             self.recorder.pause()
+
+    def _is_hopeless(self) -> bool:
+        """Whether enough validations in a row have brought nothing."""
+        best = self.run.best
+        if best is None or not best.is_hopeless:
+            return False
+        self.run.reporter.note(
+            f"Stopped after step {self.step:,}: {best.num_since} validations in a row were not "
+            f"better than that of step {best.step:,}."
+        )
+        return True
 
     def _validate(self) -> dict[str, float]:
         """The figures of the validation, or none where there is none."""
@@ -276,6 +295,8 @@ class Loop:
         }  # fmt: skip
         if self.run.keeper is not None and self.run.processes.is_main:
             with self.run.keeper.write(self.step) as folder:
+                if self.run.best is not None:
+                    state["best"] = self.run.best.write(folder)
                 write_state(folder, self.objective, self.optimizer, state, self.history)
         self.recorder.pause()
 
@@ -287,6 +308,8 @@ class Loop:
             self.recorder.restore(state["records"], History.load(found / HISTORY), self.device)
             if state["scaler"]:
                 self.scaler.load_state_dict(state["scaler"])
+            if self.run.best is not None:
+                self.run.best.read(found, state["best"])
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{found} is damaged ({error}): start without resume.") from error
         self.run.reporter.note(f"Resuming at step {self.step:,} from {found}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,11 +19,20 @@ from sememe.training.objective import TOKENS, Totals
 class Recorder:
     """Gathers what the steps give and leaves records of it in the history."""
 
-    def __init__(self, counted_by: Mapping[str, str], processes: Processes, writer: Any) -> None:
+    def __init__(
+        self,
+        counted_by: Mapping[str, str],
+        processes: Processes,
+        writer: Any,
+        *,
+        watches_rises: bool = True,
+        shown: Sequence[str] = ("validation_loss",),
+    ) -> None:
         self.history = History()
         self.tokens = 0
         self._counted_by, self._processes, self._writer = counted_by, processes, writer
         self._totals = Totals(counted_by)
+        self._watches_rises, self._names = watches_rises, tuple(shown)
         self._lowest = math.inf
         self._before_s, self._begun_s = 0.0, time.monotonic()
         self._mark = (self._begun_s, 0)
@@ -80,8 +89,7 @@ class Recorder:
     def _show(self) -> dict[str, float | str]:
         last = self.history.last()
         shown: dict[str, float | str] = {"loss": float(self.history.smooth("loss", 3)[-1])}
-        if last.get("validation_loss") is not None:
-            shown["validation_loss"] = last["validation_loss"]
+        shown |= {name: last[name] for name in self._names if last.get(name) is not None}
         shown["speed"] = format_count(last["tokens_per_s"] or 0.0, "tokens") + "/s"
         return shown
 
@@ -95,7 +103,7 @@ class Recorder:
         self.check()
         if not math.isfinite(loss):  # another process has seen it
             raise DivergedError("the loss is not a number any more")
-        if loss > 1.5 * self._lowest + 1:
+        if self._watches_rises and loss > 1.5 * self._lowest + 1:
             raise DivergedError(f"the loss rose to {loss:.2f} after it had been {self._lowest:.2f}")
         self._lowest = min(self._lowest, loss)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints
+from sememe.training.best import Best
 from sememe.training.config import TrainingConfig
 from sememe.training.distributed import Processes
-from sememe.training.evaluation import Validation
 from sememe.training.objective import Source
+from sememe.training.optimizers import RateGroup
 
 
 @dataclass(kw_only=True)
@@ -20,9 +21,18 @@ class Run:
 
     source: Source
     config: TrainingConfig
-    validation: Validation | None = None
+    # Gives the figures of held-out data: called with the objective, its device, the processes.
+    validation: Callable[[Any, Any, Processes], dict[str, float]] | None = None
     # Adds to the figures of a validation what can be told from them, such as a perplexity.
     on_validation: Callable[[dict[str, float]], dict[str, float]] = lambda figures: figures
+    num_validations: int = 10  # over the run, where the options do not say how often
+    # Whose weights the run ends with: those of the best validation, not of the last step.
+    best: Best | None = None
+    # Parts of the objective with rates of their own, asked for once the number of steps is known.
+    rate_groups: Callable[[int], list[RateGroup]] | None = None
+    # A rise of the loss means a divergence, where it is a mean over many rows.
+    watches_rises: bool = True
+    shown: tuple[str, ...] = ("validation_loss",)  # beside the bar
     reporter: Reporter = SILENT
     keeper: Checkpoints | None = None
     resume: bool = False
