@@ -1,0 +1,21 @@
+"""Labelled rows: files of any format or Python lists in, rows of texts, tags or answers out."""
+
+from sememe.examples.labelled.rows import (
+    Answer,
+    AnswerRow,
+    Rows,
+    TagRow,
+    TextRow,
+    sorted_labels,
+)
+from sememe.examples.labelled.texts import read_texts
+
+__all__ = [
+    "Answer",
+    "AnswerRow",
+    "Rows",
+    "TagRow",
+    "TextRow",
+    "read_texts",
+    "sorted_labels",
+]
