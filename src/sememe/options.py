@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import asdict, field, fields, replace
 from typing import Any, TypeVar
 
@@ -9,6 +11,9 @@ from sememe.cores import available_cores
 from sememe.errors import OptionError
 
 Settings = TypeVar("Settings")
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m(?:in)?|s)\s*", re.IGNORECASE)
+_SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
 
 def option(default: Any, help_text: str) -> Any:
@@ -34,6 +39,18 @@ def check_ranges(config: object, **ranges: tuple[float, float]) -> None:
             raise OptionError(f"{name} must be a whole number, not {value}.")
         if not low <= value <= high:  # NaN fails this too
             raise OptionError(f"{name} must lie between {low:,} and {high:,}, not {value}.")
+
+
+def parse_duration(duration: str | float, name: str) -> float:
+    """Turn 20m, 1h30m or 45s into seconds; a number is seconds, but text must say its unit."""
+    if isinstance(duration, str):
+        parts, rest = _PART.findall(duration), _PART.sub("", duration).strip()
+        seconds = sum(float(number) * _SECONDS[unit[0].lower()] for number, unit in parts)
+    else:
+        seconds, rest = duration, ""
+    if rest or not 0 < seconds < math.inf:
+        raise OptionError(f"{name} must be a time such as 20m, 1h30m or 45s, not {duration!r}.")
+    return seconds
 
 
 def changed(settings: Settings, owner: str, options: dict[str, Any]) -> Settings:

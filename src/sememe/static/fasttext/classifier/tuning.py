@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sememe.errors import DivergedError, OptionError
+from sememe.options import parse_duration
 from sememe.progress.figures import format_duration
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.evaluation import LabelsResult
@@ -39,18 +40,6 @@ _FIRST: tuple[dict[str, Any], ...] = (
     {"learning_rate": 0.5, "epochs": 10, "minn": 3, "maxn": 6},
     {"learning_rate": 1.0, "epochs": 25, "word_ngrams": 2},
 )
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
-
-
-def parse_duration(duration: str | float) -> float:
-    """Seconds of "90", "90s", "5m" or "1h"."""
-    match = _DURATION.fullmatch(str(duration).strip().lower())
-    seconds = 0.0
-    if match is not None:
-        seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
-    if not 0 < seconds < math.inf:
-        raise OptionError(f"A duration looks like 90s, 5m or 1h, not {duration!r}.")
-    return seconds
 
 
 @dataclass(frozen=True)
@@ -158,7 +147,7 @@ def tune(
         raise OptionError("autotune cannot be resumed; it keeps the best model it finds in time.")
     if request.start is not None:
         raise OptionError("autotune cannot begin with given vectors: leave start out.")
-    seconds, goal = parse_duration(duration), Metric.parse(metric)
+    seconds, goal = parse_duration(duration, "autotune"), Metric.parse(metric)
     # Rows may come from a generator, which could be read once only.
     train, validation = (s if is_path(s) else list(s) for s in (train, validation))
     search = _Search(model, train, validation, goal, time.monotonic() + seconds, request)
