@@ -2,14 +2,16 @@
 
 python benchmarks/pretraining.py cpu [TEXT] [--preset mini] [--length 128] [--rows 32]
 python benchmarks/pretraining.py gpu STORE --tokenizer DIR [--preset base] [--length 128]
-python benchmarks/pretraining.py train STORE --tokenizer DIR --out DIR [--budget 8m]
+python benchmarks/pretraining.py train STORE --tokenizer DIR --out DIR [--budget 8m] [--network gpt]
+python benchmarks/pretraining.py baseline STORE --tokenizer DIR [--network bert]
 python benchmarks/pretraining.py store TEXT... --tokenizer DIR --out STORE [--vocab-size 16384]
 
 cpu and gpu time forward, backward, clipping and AdamW on the same batches of real text (hidden
 tokens and next sentences, dropout 0.1). transformers' model is given the same head: it too sends
 only the hidden tokens through the vocabulary. Tokens that are padding are not counted. Both begin
 with the same weights, and the losses are printed beside each other.
-`store` turns text into ids once; `train` pre-trains on them, as `sememe train bert` does.
+`store` turns text into ids once; `train` pre-trains on them, as `sememe train bert` does;
+`baseline` says what counting alone scores on the text that such a training holds out.
 """
 
 from __future__ import annotations
@@ -225,17 +227,44 @@ def build(options: argparse.Namespace) -> None:
     print(open_or_build_subwords(options.text, tokenizer, path=options.out, progress=reporter))
 
 
+def model_of(options: argparse.Namespace, **more: Any) -> Any:
+    """An untrained model with the options of the command line."""
+    import sememe
+
+    for pair in options.set:
+        name, value = pair.split("=", 1)
+        try:
+            more[name] = json.loads(value)
+        except json.JSONDecodeError:  # a word, such as unit=word
+            more[name] = value
+    kind = sememe.GPT if options.network == "gpt" else sememe.BERT
+    return kind(options.preset, batch_size=options.rows, length=options.length, **more)
+
+
+def baseline(options: argparse.Namespace) -> None:
+    """What counts of tokens and their neighbors score on the text that `train` holds out."""
+    from sememe.networks.baseline import token_counts, unigram_figures
+    from sememe.networks.neighbor_baseline import neighbor_figures
+    from sememe.tokens.subword_store import SubwordStore
+    from sememe.tokens.subwords import SubwordTokenizer
+
+    model = model_of(options)
+    model.tokenizer = SubwordTokenizer.load(options.tokenizer)
+    store = SubwordStore.open(options.store).check_tokenizer(model.tokenizer)
+    store.validation_share = model.training.validation_share
+    source, num = model.source(store, "validation"), model.training.evaluate_batches
+    counts = token_counts(store, model.tokenizer.vocab_size)
+    figures = unigram_figures(counts, source, num)
+    figures |= neighbor_figures(store, source, model.tokenizer, counts, num)
+    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+
+
 def train(options: argparse.Namespace) -> None:
     """Pre-train on a store, as the command does; the last figures as JSON."""
-    import sememe
     from sememe.progress import Reporter
     from sememe.tokens.subword_store import SubwordStore
 
-    more = dict(pair.split("=", 1) for pair in options.set)
-    model = sememe.BERT(
-        options.preset, budget=options.budget, batch_size=options.rows, length=options.length,
-        **{name: json.loads(value) for name, value in more.items()},
-    )  # fmt: skip
+    model = model_of(options, budget=options.budget)
     if find_spec("matplotlib") is None:  # a machine for training may lack what draws
         model._draw = lambda path: None
     store = SubwordStore.open(options.store)
@@ -274,17 +303,23 @@ def main() -> None:
     store.add_argument("--tokenizer", type=Path, required=True)
     store.add_argument("--out", type=Path, required=True)
     store.add_argument("--vocab-size", type=int, default=16_384)
-    own = tasks.add_parser("train")
-    own.add_argument("store", type=Path)
-    own.add_argument("--tokenizer", type=Path, required=True)
+    model = argparse.ArgumentParser(add_help=False)
+    model.add_argument("store", type=Path)
+    model.add_argument("--tokenizer", type=Path, required=True)
+    model.add_argument("--network", choices=("bert", "gpt"), default="bert")
+    model.add_argument("--preset", default="medium")
+    model.add_argument("--rows", type=int, default=512, help="rows of a step; 0: the preset's")
+    model.add_argument("--length", type=int, default=128)
+    model.add_argument("--set", nargs="*", default=[], help="further options: unit=word …")
+    own = tasks.add_parser("train", parents=[model])
     own.add_argument("--out", type=Path, required=True)
-    own.add_argument("--preset", default="medium")
     own.add_argument("--budget", default="8m")
-    own.add_argument("--rows", type=int, default=512)
-    own.add_argument("--length", type=int, default=128)
-    own.add_argument("--set", nargs="*", default=[], help="further options: learning_rate=0.001 …")
+    tasks.add_parser("baseline", parents=[model])
     options = parser.parse_args()
-    {"cpu": compare, "gpu": compare, "store": build, "train": train}[options.task](options)
+    tasks_by_name: dict[str, Callable[[argparse.Namespace], None]] = {
+        "cpu": compare, "gpu": compare, "store": build, "train": train, "baseline": baseline,
+    }  # fmt: skip
+    tasks_by_name[options.task](options)
 
 
 if __name__ == "__main__":

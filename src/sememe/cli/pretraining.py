@@ -81,10 +81,13 @@ def summary(figures: dict[str, Any]) -> list[str]:
     lines = []
     for name, title in (("masked", "hidden tokens"), ("token", "next tokens")):
         if f"validation_{name}_accuracy" in figures:
+            counted = f"the most frequent token: {own['unigram_accuracy']:.1%}"
+            if "neighbor_accuracy" in own:
+                counted += f", counted neighbors: {own['neighbor_accuracy']:.1%}"
             lines.append(
-                f"{title}: {own[f'{name}_accuracy']:.1%} right (the most frequent token: "
-                f"{own['unigram_accuracy']:.1%}), loss {own[f'{name}_loss']:.3f} (by frequency "
-                f"alone: {own['unigram_loss']:.3f}), perplexity {own['perplexity']:,.1f}"
+                f"{title}: {own[f'{name}_accuracy']:.1%} right ({counted}), loss "
+                f"{own[f'{name}_loss']:.3f} (by frequency alone: {own['unigram_loss']:.3f}), "
+                f"perplexity {own['perplexity']:,.1f}"
             )
     if "validation_next_accuracy" in figures:
         lines.append(f"next sentences: {own['next_accuracy']:.1%} right")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sememe.errors import InputError, MissingExtraError, OptionError
 from sememe.networks.baseline import token_counts, unigram_figures
+from sememe.networks.neighbor_baseline import neighbor_figures
 from sememe.progress import SILENT, Reporter
 from sememe.progress.figures import format_count
 from sememe.storage.checkpoints import Checkpoints
@@ -27,6 +28,9 @@ from sememe.training.run import Run
 
 if TYPE_CHECKING:
     from sememe.networks.pretraining import Pretrained
+
+# Counting the neighbors of so many tokens takes seconds; a larger text would have to wait.
+_COUNTED_TOKENS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,11 +179,14 @@ def _greeting(model: Pretrained, store: SubwordStore) -> str:
 def _with_perplexity(
     model: Pretrained, store: SubwordStore, held_out: Any
 ) -> Callable[[dict[str, float]], dict[str, float]]:
-    """A function that puts perplexity and the unigram baseline beside the figures."""
+    """A function that puts perplexity and what counting scores beside the figures."""
     if held_out is None:
         return lambda figures: figures
+    num_batches = model.training.evaluate_batches
     counts = token_counts(store, model.config.vocab_size)
-    baseline = unigram_figures(counts, held_out, model.training.evaluate_batches)
+    baseline = unigram_figures(counts, held_out, num_batches)
+    if store.num_tokens <= _COUNTED_TOKENS:
+        baseline |= neighbor_figures(store, held_out, model.tokenizer, counts, num_batches)
 
     def add(figures: dict[str, float]) -> dict[str, float]:
         loss = figures.get("masked_loss", figures.get("token_loss", math.nan))
