@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.options import Config, check_choices, check_ranges, option, parse_duration, parse_duration
+from sememe.options import Config, check_choices, check_ranges, option, parse_duration
 
 Schedule = Literal["linear", "cosine", "constant"]
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
