@@ -1,17 +1,77 @@
 """Scores as pure functions: arrays in, numbers out."""
 
 from sememe.metrics.analogies import SectionScore, is_syntactic, score_sections, total_score
+from sememe.metrics.answers import (
+    AnswerScore,
+    Threshold,
+    answers_above,
+    best_threshold,
+    mean_answer_score,
+    normalize_answer,
+    score_answer,
+    score_answer_or_none,
+)
+from sememe.metrics.chinese_answers import score_chinese_answer
+from sememe.metrics.classification import (
+    ClassScore,
+    Confusion,
+    accuracy,
+    binary_f1,
+    class_scores,
+    confusion_matrix,
+    f1,
+    matthews,
+)
+from sememe.metrics.comparison import (
+    McNemar,
+    PairedBootstrap,
+    Spread,
+    error_reduction,
+    mcnemar,
+    paired_bootstrap,
+    spread,
+)
 from sememe.metrics.correlation import pearson, spearman
+from sememe.metrics.entities import Entity, EntityScore, EntityScores, entities, score_entities
 from sememe.metrics.intervals import Interval, proportion_interval, spearman_interval
 
 __all__ = [
+    "AnswerScore",
+    "ClassScore",
+    "Confusion",
+    "Entity",
+    "EntityScore",
+    "EntityScores",
     "Interval",
+    "McNemar",
+    "PairedBootstrap",
     "SectionScore",
+    "Spread",
+    "Threshold",
+    "accuracy",
+    "answers_above",
+    "best_threshold",
+    "binary_f1",
+    "class_scores",
+    "confusion_matrix",
+    "entities",
+    "error_reduction",
+    "f1",
     "is_syntactic",
+    "matthews",
+    "mcnemar",
+    "mean_answer_score",
+    "normalize_answer",
+    "paired_bootstrap",
     "pearson",
     "proportion_interval",
+    "score_answer",
+    "score_answer_or_none",
+    "score_chinese_answer",
+    "score_entities",
     "score_sections",
     "spearman",
     "spearman_interval",
+    "spread",
     "total_score",
 ]

@@ -1,4 +1,7 @@
-"""Correlations of two columns; NaN where one is constant or shorter than two, without a warning."""
+"""Correlations of two columns of finite figures.
+
+NaN where one is constant or shorter than two, without a warning.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ def _columns(first: ArrayLike, second: ArrayLike) -> tuple[np.ndarray, np.ndarra
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"two columns of one length are needed, not {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("a figure is NaN or infinite")
     if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
         return None
     return x, y

@@ -1,0 +1,105 @@
+"""Scores of labels against scikit-learn, on rows with ties, one class, and none at all."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sememe.metrics import (
+    accuracy,
+    binary_f1,
+    class_scores,
+    confusion_matrix,
+    f1,
+    matthews,
+    pearson,
+    spearman,
+)
+
+sklearn = pytest.importorskip("sklearn.metrics")
+
+LABELS = st.sampled_from(["neutral", "好", "1", "entailment"])
+ROWS = st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=40)
+FIGURES = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
+
+
+@given(ROWS)
+def test_scores_equal_scikit_learns(rows: list[tuple[str, str]]) -> None:
+    gold, predicted = (list(column) for column in zip(*rows, strict=True))
+    assert accuracy(gold, predicted) == pytest.approx(sklearn.accuracy_score(gold, predicted))
+    confusion = confusion_matrix(gold, predicted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn warns of classes that were not predicted
+        np.testing.assert_array_equal(confusion.counts, sklearn.confusion_matrix(gold, predicted))
+        for average in ("macro", "micro"):
+            theirs = sklearn.f1_score(gold, predicted, average=average, zero_division=0)
+            assert f1(gold, predicted, average) == pytest.approx(theirs)
+        for positive in {*gold, *predicted}:
+            theirs = sklearn.f1_score(
+                [g == positive for g in gold], [p == positive for p in predicted], zero_division=0
+            )
+            assert binary_f1(gold, predicted, positive) == pytest.approx(theirs)
+        assert matthews(gold, predicted) == pytest.approx(
+            sklearn.matthews_corrcoef(gold, predicted)
+        )
+        theirs = sklearn.precision_recall_fscore_support(gold, predicted, zero_division=0)
+        ours = [
+            (one.precision, one.recall, one.f1, one.num_gold) for one in class_scores(confusion)
+        ]
+    np.testing.assert_allclose(np.array(ours).T, theirs)
+
+
+@given(st.lists(st.tuples(FIGURES, FIGURES), min_size=2, max_size=30))
+def test_correlations_equal_scipys(rows: list[tuple[float, float]]) -> None:
+    from scipy import stats
+
+    x, y = np.array(rows).T
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert math.isnan(pearson(x, y)) and math.isnan(spearman(x, y))
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-9)
+        assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-9)
+
+
+def test_one_class_on_either_side_has_no_correlation() -> None:
+    assert matthews(["a"] * 5, ["a"] * 5) == 0
+    assert matthews(["a", "b"], ["a", "a"]) == 0
+    assert matthews([0, 1, 1], [0, 1, 1]) == pytest.approx(1)
+    assert matthews([0, 1], [1, 0]) == pytest.approx(-1)
+
+
+def test_no_rows_have_no_score() -> None:
+    for score in (accuracy, f1, matthews):
+        assert math.isnan(score([], []))
+    assert math.isnan(binary_f1([], [], "1"))
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_missing_label_is_refused(missing: object) -> None:
+    for score in (accuracy, f1, matthews):
+        with pytest.raises(ValueError, match="label 1 is missing"):
+            score(["a", "b"], ["a", missing])
+
+
+def test_columns_of_other_lengths_and_unlisted_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 gold labels and 1"):
+        accuracy(["a", "b"], ["a"])
+    with pytest.raises(ValueError, match="not listed"):
+        confusion_matrix(["a"], ["b"], labels=["a"])
+    with pytest.raises(ValueError, match="twice"):
+        confusion_matrix(["a"], ["a"], labels=["a", "a"])
+    for value in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            spearman([1.0, 2.0, value], [1.0, 2.0, 3.0])
+
+
+def test_the_order_of_labels_can_be_given() -> None:
+    confusion = confusion_matrix(["yes", "no"], ["yes", "yes"], labels=["yes", "no", "maybe"])
+    assert confusion.counts.tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
