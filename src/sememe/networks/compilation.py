@@ -21,3 +21,10 @@ def compile_parts(network: BERTNetwork | GPTNetwork, **options: Any) -> None:
     for block in network.stack:
         block.compile(**settings)
     network.head_loss = torch.compile(network.head_loss, **settings)  # type: ignore
+
+
+def uncompile(network: BERTNetwork | GPTNetwork) -> None:
+    """Forget what `compile_parts` made, so that the network can move to another device."""
+    for part in (network.embedding, *network.stack):
+        part._compiled_call_impl = None
+    vars(network).pop("head_loss", None)

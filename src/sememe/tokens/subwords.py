@@ -203,6 +203,15 @@ class SubwordTokenizer:
         case = "lower case" if self.lowercase else "case kept"
         return f"SubwordTokenizer({self.kind}, {self.vocab_size:,} tokens, {case})"
 
+    def with_tokens(self, names: Sequence[str]) -> SubwordTokenizer:
+        """The same tokenizer with more special tokens; their ids follow the others."""
+        from tokenizers import AddedToken, Tokenizer
+
+        engine = Tokenizer.from_str(self._engine.to_str())
+        engine.add_special_tokens([AddedToken(name, special=True) for name in names])
+        end = END if self.kind == "wordpiece" else self._named[0]
+        return SubwordTokenizer(engine, end=end)
+
     # ---- files ------------------------------------------------------------------------------
 
     def to_json(self) -> str:

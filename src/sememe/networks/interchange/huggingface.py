@@ -6,6 +6,7 @@ the tokenizer, and our sememe.json beside them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,15 +71,27 @@ def manifest_of(network: Network) -> dict[str, Any]:
     }
 
 
-def write_network(network: Network, folder: Path) -> None:
-    """Write config.json and model.safetensors into a folder that the caller makes atomic."""
-    write_json(folder / CONFIG, to_huggingface(network.config))
-    tensors = tensors_of(network)
-    arrays = {
-        prefix_of(network, name) + name: place.of(tensors).float().cpu().numpy()
+def write_network(
+    network: Network,
+    folder: Path,
+    *,
+    without: Collection[str] = (),
+    config: dict[str, Any] | None = None,
+    tensors: dict[str, Tensor] | None = None,
+) -> None:
+    """Write config.json and model.safetensors into a folder that the caller makes atomic.
+
+    Heads named in `without` are left out; `config` and `tensors` are added to what is written.
+    """
+    write_json(folder / CONFIG, to_huggingface(network.config) | (config or {}))
+    own = tensors_of(network)
+    left_out = {*network.untrained, *without}
+    parts = {
+        prefix_of(network, name) + name: place.of(own)
         for name, place in places_of(network).items()
-        if head_of(name) not in network.untrained
-    }
+        if head_of(name) not in left_out
+    } | (tensors or {})
+    arrays = {name: tensor.float().cpu().numpy() for name, tensor in parts.items()}
     write_tensors(folder / TENSORS, arrays, metadata={"format": "pt"})
 
 

@@ -1,0 +1,1 @@
+"""Fine-tuning: an encoder and labelled rows in, a task that predicts out."""

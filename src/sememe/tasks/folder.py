@@ -1,0 +1,186 @@
+"""The folder of a task: that of its network, with the head, and what sememe.json says."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sememe.errors import ArtifactError, OptionError
+from sememe.networks.gpt import GPTNetwork
+from sememe.networks.heads import Head, ScoreHead
+from sememe.networks.interchange.heads import peer_of
+from sememe.networks.interchange.huggingface import (
+    kind_of,
+    load_folder,
+    manifest_of,
+    write_network,
+)  # fmt: skip
+from sememe.networks.interchange.weights import Weights
+from sememe.progress import History
+from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.tasks.encoding import SubwordCoder
+from sememe.tasks.objective import TaskObjective
+from sememe.tasks.opening import new_encoder
+from sememe.tasks.scores import Scores
+from sememe.training.weights import take_weights, weights_of
+
+if TYPE_CHECKING:
+    from sememe.tasks.task import Task
+
+FORMAT = 1
+HISTORY, HEAD = "history.json", "head.safetensors"
+
+# The tasks by the name that sememe.json has of them.
+HOMES = {
+    "classify": ("sememe.tasks.classify", "Classify"),
+    "pairs": ("sememe.tasks.pairs", "Pairs"),
+    "regress": ("sememe.tasks.regress", "Regress"),
+    "choose": ("sememe.tasks.choose", "Choose"),
+    "tag": ("sememe.tasks.tag", "Tag"),
+    "answer": ("sememe.tasks.answer", "Answer"),
+}
+
+
+def task_class(name: str) -> type[Task]:
+    """The class of a task by its name."""
+    module, attribute = HOMES[name]
+    return getattr(import_module(module), attribute)
+
+
+def save(task: Task, folder: Path) -> None:
+    """Write the folder of a task, atomically."""
+    check_replaceable(folder, task.kind)
+    if task.objective is None:
+        raise OptionError("This task has nothing to save yet: call fit first.")
+    with write_folder(folder) as scratch:
+        write_task(task, scratch)
+
+
+def write_task(task: Task, folder: Path) -> None:
+    """Fill a folder that the caller makes atomic."""
+    assert task.objective is not None
+    encoder, head = task.objective.encoder, task.objective.head
+    network, coder = encoder.network, _subword_coder(task)
+    peer = peer_of(encoder, head)
+    config, tensors = _labels_config(task, head, coder), {}
+    if peer is not None:
+        config["architectures"] = [peer.architecture]
+        tensors = _linear(head, peer.prefix)
+    else:
+        extras = {name: x.float().cpu().numpy() for name, x in _extras(task.objective).items()}
+        write_tensors(folder / HEAD, extras)
+    # What the task did not teach would only be in the way of those who open the folder.
+    without = ["masked head", "next head"]
+    if head.takes == "tokens" or not encoder.is_standard:
+        without.append("pooler")
+    write_network(network, folder, without=without, config=config, tensors=tensors)
+    coder.tokenizer.save(folder, max_length=network.config.max_length)
+    task.history.save(folder / HISTORY)
+    write_json(folder / MANIFEST, _manifest(task, without))
+
+
+def _subword_coder(task: Task) -> SubwordCoder:
+    assert isinstance(task.coder, SubwordCoder)
+    return task.coder
+
+
+def _labels_config(task: Task, head: Head, coder: SubwordCoder) -> dict[str, Any]:
+    """What `transformers` wants to know of the labels."""
+    config: dict[str, Any] = {}
+    if task.labels:
+        config["id2label"] = {str(index): label for index, label in enumerate(task.labels)}
+        config["label2id"] = {label: index for index, label in enumerate(task.labels)}
+    elif isinstance(head, ScoreHead):
+        config["id2label"], config["label2id"] = {"0": "score"}, {"score": 0}
+    if isinstance(head, ScoreHead):
+        config["problem_type"] = "regression"
+    if coder.kind == "gpt":
+        config["pad_token_id"] = coder.tokenizer.pad_id
+    return config
+
+
+def _linear(head: Head, prefix: str) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": x.detach() for name, x in head.linear.named_parameters()}
+
+
+def _extras(objective: TaskObjective) -> dict[str, Tensor]:
+    """Every weight that is not the network's."""
+    own = weights_of(objective)
+    return {name: x for name, x in own.items() if not name.startswith("encoder.network.")}
+
+
+def _manifest(task: Task, without: list[str]) -> dict[str, Any]:
+    assert task.objective is not None
+    network = task.objective.encoder.network
+    return {
+        **manifest_of(network),
+        "kind": task.kind,
+        "format": FORMAT,
+        "task": task.name,
+        "network": kind_of(network),
+        "untrained": sorted({*network.untrained, *without}),
+        "labels": task.labels,
+        "options": task.config.to_dict(),
+        "scores": None if task.scores is None else task.scores.to_dict(),
+        "figures": task.history.last(),
+        "plan": task.plan,
+    }
+
+
+def load(folder: Path) -> Task:
+    """Open the folder of a task of any kind."""
+    manifest = read_manifest(folder)
+    try:
+        cls = task_class(manifest["task"])
+        task = cls(folder, labels=manifest["labels"] or None, **manifest["options"])
+        scores = manifest.get("scores")
+        task.scores = Scores(**scores) if scores else None
+    except (KeyError, TypeError, OptionError) as error:
+        raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
+    network, tokenizer = load_folder(folder)
+    task.coder = SubwordCoder(tokenizer, kind_of(network), task.config.length)
+    encoder = new_encoder(network, task.config)
+    has_bias = not isinstance(network, GPTNetwork)
+    head = task.make_head(encoder.width, dropout=network.config.dropout, has_bias=has_bias)
+    task.objective = TaskObjective(encoder, head, lm_weight=task.config.lm_weight).eval()
+    _fill(task.objective, folder)
+    task.history = History.load(folder / HISTORY)
+    task.plan = manifest.get("plan", {})
+    return task
+
+
+@torch.no_grad()
+def _fill(objective: TaskObjective, folder: Path) -> None:
+    peer = peer_of(objective.encoder, objective.head)
+    if peer is None:
+        kept = {n: torch.from_numpy(np.array(x)) for n, x in read_tensors(folder / HEAD).items()}
+        network = {n: x for n, x in weights_of(objective).items() if n not in _extras(objective)}
+        take_weights(objective, {**network, **kept}, str(folder / HEAD))
+        return
+    weights = Weights(folder)
+    for name, tensor in _linear(objective.head, peer.prefix).items():
+        if name not in weights or weights[name].shape != tensor.shape:
+            raise ArtifactError(f"{folder} lacks the head of its task: {name}.")
+        tensor.copy_(weights[name])
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What sememe.json says of a task; a folder of another kind is refused."""
+    if not folder.is_dir():
+        raise ArtifactError(f"There is no task at {folder}.")
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
+    if not isinstance(manifest, dict) or manifest.get("kind") != "task":
+        raise ArtifactError(f"{folder} is not a task that was fine-tuned here.")
+    if manifest.get("format") != FORMAT:
+        raise ArtifactError(
+            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
+        )
+    if manifest.get("task") not in HOMES:
+        raise ArtifactError(f"{folder} is a task of kind {manifest.get('task')!r}, unknown here.")
+    return manifest

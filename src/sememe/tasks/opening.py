@@ -1,0 +1,147 @@
+"""From what a user gives as a model to an encoder with its coder, ready to learn a task."""
+
+from __future__ import annotations
+
+import hashlib
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import nn
+
+from sememe.errors import ArtifactError, OptionError
+from sememe.networks.bert import BERTNetwork
+from sememe.networks.encoders import NetworkEncoder
+from sememe.networks.framing import Network
+from sememe.networks.gpt import GPTNetwork
+from sememe.networks.growing import with_tokens
+from sememe.networks.interchange.huggingface import kind_of, load_folder
+from sememe.networks.layers import initialise
+from sememe.networks.pretraining import Pretrained
+from sememe.storage.folder import MANIFEST, read_json
+from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.encoding import MARKS, SubwordCoder
+from sememe.tokens.subwords import SubwordTokenizer
+
+if TYPE_CHECKING:
+    from sememe.networks.heads import Head
+    from sememe.tasks.task import Task
+
+
+class Earlier(NamedTuple):
+    """The head that a model was fine-tuned with before."""
+
+    head: Head
+    labels: list[str]
+    encoder: Any
+
+
+class Opened(NamedTuple):
+    """What a model becomes under a head."""
+
+    encoder: Any
+    coder: SubwordCoder
+    earlier: Earlier | None
+    description: str  # BERT, 2 layers × 128
+
+
+def open_encoder(model: Any, config: FinetuneConfig) -> Opened:
+    """Open what was given as the model to start from; what was given stays as it is."""
+    network, tokenizer, earlier = _network_of(model)
+    if isinstance(network, GPTNetwork) and any(mark not in tokenizer for mark in MARKS):
+        tokenizer = tokenizer.with_tokens(MARKS)
+        network = with_tokens(network, tokenizer.vocab_size, seed=config.seed)
+    if config.length > network.config.max_length:
+        raise OptionError(
+            f"length ({config.length}) must not pass {network.config.max_length}, the most tokens "
+            "that the network can see."
+        )
+    if config.lm_weight and not isinstance(network, GPTNetwork):
+        raise OptionError("lm_weight needs a GPT: a BERT does not predict the next token.")
+    if config.dropout is not None:
+        set_dropout(network, config.dropout)
+    if isinstance(network, BERTNetwork) and "pooler" in network.untrained:
+        generator = torch.Generator().manual_seed(config.seed)
+        initialise(network.pooler, network.config.initial_std, generator)
+    sizes = f"{network.config.num_layers} layers × {network.config.width}"
+    return Opened(
+        new_encoder(network, config),
+        SubwordCoder(tokenizer, kind_of(network), config.length),
+        earlier,
+        f"{kind_of(network).upper()}, {sizes}",
+    )
+
+
+def new_encoder(network: Network, config: FinetuneConfig) -> NetworkEncoder:
+    """A network as the options want it under a head."""
+    encoder = NetworkEncoder(
+        network, features=config.features, is_frozen=config.freeze, reader_width=config.reader_width
+    )
+    if encoder.reader is not None:
+        encoder.reader.initialise(torch.Generator().manual_seed(config.seed))
+    return encoder
+
+
+def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
+    from sememe.tasks.task import Task
+
+    if isinstance(model, Task):
+        return _taken_from(model)
+    if isinstance(model, Pretrained):
+        if model.network is None:
+            raise OptionError("The model has not learned yet: call its fit first.")
+        return deepcopy(model.network), model.tokenizer, None
+    if isinstance(model, tuple) and len(model) == 2:
+        network, tokenizer = model
+        return deepcopy(network), tokenizer, None
+    if not isinstance(model, str | Path):
+        raise OptionError(
+            "The model to start from must be a folder, a sememe.BERT, a sememe.GPT, a task, or a "
+            f"network with its tokenizer, not {type(model).__name__}."
+        )
+    folder = Path(model)
+    if not folder.is_dir():
+        raise ArtifactError(f"There is no model folder at {folder}.")
+    if _kind(folder) == "task":
+        from sememe.tasks.folder import load
+
+        task = load(folder)
+        if not isinstance(task, Task):
+            raise ArtifactError(f"{folder} is an ensemble; start from one of its members.")
+        return _taken_from(task)
+    network, tokenizer = load_folder(folder)
+    return network, tokenizer, None
+
+
+def _taken_from(task: Task) -> tuple[Network, SubwordTokenizer, Earlier]:
+    if task.objective is None:
+        raise OptionError("The task to start from has not learned yet: call its fit first.")
+    encoder, head = deepcopy((task.objective.encoder, task.objective.head))
+    coder: Any = task.coder
+    return encoder.network, coder.tokenizer, Earlier(head, task.labels, encoder)
+
+
+def _kind(folder: Path) -> str:
+    if not (folder / MANIFEST).is_file():
+        return ""
+    manifest = read_json(folder / MANIFEST)
+    return str(manifest.get("kind")) if isinstance(manifest, dict) else ""
+
+
+def set_dropout(network: Network, share: float) -> None:
+    """Leave out that share in every place where a network leaves out some."""
+    network.config = replace(network.config, dropout=share, attention_dropout=share)
+    for part in network.modules():
+        if isinstance(getattr(part, "dropout", None), float):
+            part.dropout = share  # type: ignore[assignment]
+
+
+def weights_hash(module: nn.Module) -> str:
+    """A hash of every weight: what a run started from."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy())
+    return digest.hexdigest()
