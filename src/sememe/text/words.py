@@ -10,6 +10,7 @@ Already segmented text (language none) is split at white space as `str.split` do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -94,18 +95,24 @@ def _is_joined(kind: int, last_kind: int, next_kind: int) -> bool:
 
 def word_end(document: str, start: int) -> int:
     """Where the word that starts at `start` ends, by the rule above."""
-    kinds = [ch.classify(char) & ch.CLASS_MASK for char in document[start:]] + [ch.OTHER]
-    last_kind = kinds[0]
-    for offset, kind in enumerate(kinds[1:], 1):
+    kinds = [ch.classify(char) & ch.CLASS_MASK for char in document[start:]]
+    return start + end_among(kinds, 0)
+
+
+def end_among(kinds: Sequence[int], start: int) -> int:
+    """Where the word that starts at `start` ends, from the classes of a document's characters."""
+    last_kind = kinds[start]
+    for index in range(start + 1, len(kinds)):
+        kind = kinds[index]
         if kind in (ch.MARK, ch.FORMAT):
             continue
         if last_kind == ch.IDEOGRAPH:
-            return start + offset
+            return index
         if kind in (ch.LETTER, ch.DIGIT):
             last_kind = kind
-        elif not (offset + 1 < len(kinds) and _is_joined(kind, last_kind, kinds[offset + 1])):
-            return start + offset
-    raise AssertionError("the class behind the last character ends every word")
+        elif not (index + 1 < len(kinds) and _is_joined(kind, last_kind, kinds[index + 1])):
+            return index
+    return len(kinds)
 
 
 def write_word(source: str, lowercase: bool) -> str:

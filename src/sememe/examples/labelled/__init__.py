@@ -8,6 +8,7 @@ from sememe.examples.labelled.rows import (
     TextRow,
     sorted_labels,
 )
+from sememe.examples.labelled.tags import read_tags
 from sememe.examples.labelled.texts import read_texts
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Rows",
     "TagRow",
     "TextRow",
+    "read_tags",
     "read_texts",
     "sorted_labels",
 ]

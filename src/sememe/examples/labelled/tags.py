@@ -1,0 +1,235 @@
+"""Rows of tagged words: CoNLL columns, json, tables, parquet or Python lists.
+
+rows = read_tags("eng.train", on_note=print)            # a word a line, blank lines between
+rows = read_tags("train.jsonl")                         # words and tags, or text and entities
+rows = read_tags([(["Jim", "sings"], ["B-PER", "O"])])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from sememe.errors import InputError, OptionError
+from sememe.examples import tagging
+from sememe.examples.labelled import conll, entities
+from sememe.examples.labelled.columns import plain
+from sememe.examples.labelled.lists import NAME, items_of
+from sememe.examples.labelled.records import Record, is_path, open_table
+from sememe.examples.labelled.rows import Note, Rows, TagRow, silent
+from sememe.examples.labelled.sieve import Sieve
+from sememe.examples.tagging import Scheme
+from sememe.text.documents import JSON_ENDINGS, PARQUET_ENDINGS, TABLE_ENDINGS, find_sources
+from sememe.text.readers.sources import Source
+from sememe.text.settings import TextSettings
+
+_WORDS = ("words", "tokens", "word", "token", "texta", "chars", "characters", "字", "词")
+_TAGS = ("tags", "nertags", "labels", "label", "tag", "ner", "postags", "upos", "bio", "标签")
+# Some tables hold the words of a sentence in one cell, told apart by this, or by spaces.
+_CELL_MARK = "\x02"
+
+
+def read_tags(
+    data: Any,
+    *,
+    scheme: Scheme | Literal["auto"] = "auto",
+    target: Scheme | Literal["same"] = "same",
+    word_column: int | str = 0,
+    tag_column: int | str = -1,
+    labels_known: Sequence[str] | None = None,
+    labelled: bool = True,
+    skip_bad: bool = False,
+    encoding: str = "utf-8",
+    on_note: Note = silent,
+) -> Rows[TagRow]:
+    """Read tagged sentences of paths or of an iterable; `target` asks for another scheme.
+
+    Columns of CoNLL files are numbered from 0, or from the end below 0; those of other files are
+    named, or known by their names. Text with entities becomes words and IOB2 tags. Without
+    `labelled`, rows may lack tags, and a text is cut into its words.
+    """
+    if scheme != "auto":
+        tagging.check_scheme(scheme)
+    sieve = Sieve(skip_bad, on_note)
+    named = {
+        role: column
+        for role, column in (("words", word_column), ("tags", tag_column))
+        if isinstance(column, str)
+    }
+    rows: list[TagRow] = []
+    for records, name in _sources(data, word_column, tag_column, labelled, encoding, sieve):
+        rows += _kept(records, name, named, labelled, sieve)
+    rows = _in_scheme(rows, scheme, target, sieve)
+    if labels_known is not None:
+        rows = _known(rows, frozenset(labels_known), sieve)
+    return sieve.rows_of(rows, named)
+
+
+def _sources(
+    data: Any,
+    word_column: int | str,
+    tag_column: int | str,
+    labelled: bool,
+    encoding: str,
+    sieve: Sieve,
+) -> Iterator[tuple[Iterable[Record | TagRow], str]]:
+    if not is_path(data):
+        yield _items(data, labelled), NAME
+        return
+    settings = TextSettings(encoding=encoding)
+    for found in find_sources(data):
+        source = Source(found.path)
+        ending = source.format_ending
+        if ending in (*JSON_ENDINGS, *PARQUET_ENDINGS) or (
+            ending in TABLE_ENDINGS and conll.has_header(source, settings, (*_WORDS, *_TAGS))
+        ):
+            yield open_table(Source(found.path), settings, lambda _: True).records, source.name
+        elif not labelled and conll.is_prose(source, settings):
+            sieve.say(f"{source.name}: running text, a line a row; its words are cut.")
+            yield conll.read_prose(Source(found.path), settings), source.name
+        else:
+            if isinstance(word_column, str) or isinstance(tag_column, str):
+                raise OptionError(f"{source.name} has no names: number its columns from 0.")
+            columns = conll.Columns(word_column, tag_column, labelled)
+            yield conll.read_columns(Source(found.path), settings, columns, sieve), source.name
+
+
+def _items(data: Any, labelled: bool) -> Iterator[Record | TagRow]:
+    for index, item in enumerate(items_of(data)):
+        where = f"row {index}"
+        if isinstance(item, TagRow):
+            yield item if item.source else replace(item, source=where)
+        elif isinstance(item, Mapping):
+            yield Record(item, where)
+        elif isinstance(item, str) and not labelled:
+            yield Record({"text": item}, where)
+        elif _is_words(item) and not labelled:
+            yield Record({"words": list(item)}, where)
+        elif isinstance(item, (list, tuple)) and len(item) == 2:
+            first = "text" if isinstance(item[0], str) else "words"
+            second = "entities" if isinstance(item[0], str) else "tags"
+            yield Record({first: item[0], second: item[1]}, where)
+        else:
+            raise InputError(f"Row {index} is not (words, tags): {item!r:.60}.")
+
+
+def _is_words(item: Any) -> bool:
+    return isinstance(item, (list, tuple)) and all(isinstance(word, str) for word in item)
+
+
+# ---- rows ---------------------------------------------------------------------------------
+
+
+def _kept(
+    records: Iterable[Record | TagRow],
+    name: str,
+    named: Mapping[str, str],
+    labelled: bool,
+    sieve: Sieve,
+) -> Iterator[TagRow]:
+    has_said = False
+    for record in records:
+        if isinstance(record, TagRow):
+            row: TagRow | str = record
+        elif record.problem:
+            row = record.problem
+        else:
+            if not has_said and name != NAME:
+                sieve.say(_story(record, name, named))
+                has_said = True
+            row = _row(record, named)
+        problem = row if isinstance(row, str) else _problem(row, labelled)
+        if problem:
+            sieve.refuse(record.source if isinstance(record, TagRow) else record.where, problem)
+        else:
+            assert isinstance(row, TagRow)
+            yield row
+
+
+def _story(record: Record, name: str, named: Mapping[str, str]) -> str:
+    words = _column(record, "words", named)
+    if words is None:
+        return f"{name}: text = “text”, with its entities as IOB2 tags."
+    tags = _column(record, "tags", named)
+    return f"{name}: words = “{words}”" + (f", tags = “{tags}”." if tags else ".")
+
+
+def _column(record: Record, role: str, named: Mapping[str, str]) -> str | None:
+    if role in named:
+        if named[role] not in record.cells:
+            there = ", ".join(map(repr, list(record.cells)[:20]))
+            raise InputError(
+                f"{record.where}: there is no column {named[role]!r}; the row has {there}."
+            )
+        return named[role]
+    by_plain = {plain(column): column for column in record.cells}
+    names: Sequence[str] = _WORDS if role == "words" else _TAGS
+    return next((by_plain[name] for name in names if name in by_plain), None)
+
+
+def _row(record: Record, named: Mapping[str, str]) -> TagRow | str:
+    """One record as a row, or what is wrong with it."""
+    column = _column(record, "words", named)
+    identity = str(record.cells.get("id", ""))
+    if column is None or (column in _TAGS and "text" in record.cells):
+        if not isinstance(record.cells.get("text"), str):
+            return "neither words nor a text; fields are words and tags, or text and entities"
+        return entities.row_of(record, identity)
+    tags = _column(record, "tags", named)
+    return TagRow(
+        words=_cells(record.cells[column]),
+        tags=None if tags is None or record.cells[tags] is None else _cells(record.cells[tags]),
+        source=record.where,
+        id=identity,
+    )
+
+
+def _cells(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split(_CELL_MARK) if _CELL_MARK in value else value.split())
+    return tuple(map(str, value)) if isinstance(value, (list, tuple)) else ()
+
+
+def _problem(row: TagRow, labelled: bool) -> str:
+    if not row.words:
+        return "no words"
+    if not all(word.strip() for word in row.words):
+        return f"word {next(i for i, word in enumerate(row.words, 1) if not word.strip())} is empty"
+    if row.tags is None:
+        return "no tags" if labelled else ""
+    if len(row.tags) != len(row.words):
+        return f"{len(row.words)} words but {len(row.tags)} tags"
+    return "" if all(row.tags) else "a tag is empty"
+
+
+def _in_scheme(rows: list[TagRow], scheme: str, target: str, sieve: Sieve) -> list[TagRow]:
+    tagged = [row.tags for row in rows if row.tags is not None]
+    if not tagged:
+        return rows
+    source: Scheme = tagging.detect_scheme(tagged) if scheme == "auto" else scheme  # type: ignore[assignment]
+    if scheme == "auto":
+        sieve.say(f"The tags are written in {_NAMES[source]}.")
+    if target in ("same", source):
+        return rows
+    return [
+        row
+        if row.tags is None
+        else replace(row, tags=tuple(tagging.convert_tags(row.tags, source, target)))  # type: ignore[arg-type]
+        for row in rows
+    ]
+
+
+_NAMES = {"iob1": "IOB1", "iob2": "IOB2", "bioes": "BIOES", "none": "no scheme of spans"}
+
+
+def _known(rows: list[TagRow], known: frozenset[str], sieve: Sieve) -> list[TagRow]:
+    kept = []
+    for row in rows:
+        wrong = next((tag for tag in row.tags or () if tag not in known), None)
+        if wrong is None:
+            kept.append(row)
+        else:
+            some = ", ".join(sorted(known)[:12])
+            sieve.refuse(row.source, f"the tag {wrong!r} is not among those known: {some}")
+    return kept

@@ -1,0 +1,160 @@
+"""Tags of words: the schemes they are written in, their spans, and their place on sub-words.
+
+    iob1   I-X inside a span; B-X only where a span follows another of its type (CoNLL-2003)
+    iob2   B-X opens every span, I-X goes on
+    bioes  B-X … E-X, and S-X for a span of one word (also read: BMES and BILOU)
+    none   tags without a prefix, such as parts of speech; a run of one tag is a span
+
+Spans are read as the official scorer conlleval reads them: an I-X that follows nothing of its type
+opens a span, so tags that break the rules of their scheme still mean something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from sememe.errors import InputError, OptionError
+
+Scheme = Literal["iob1", "iob2", "bioes", "none"]
+SCHEMES = ("iob1", "iob2", "bioes", "none")
+OUTSIDE = "O"
+# The target of a place that has no tag of its own: cross_entropy skips it.
+IGNORE_ID = -100
+
+# Other letters for the same: M and L and U of BMES and BILOU; E and S may end in either.
+_LETTERS = {"B": "B", "I": "I", "O": "O", "E": "E", "S": "S", "M": "I", "L": "E", "U": "S"}
+
+
+class Span(NamedTuple):
+    """Words `start` up to `end` carry one type."""
+
+    type: str
+    start: int
+    end: int
+
+
+def check_scheme(scheme: str) -> None:
+    """Refuse a scheme that is not known."""
+    if scheme not in SCHEMES:
+        raise OptionError(f"scheme must be one of {', '.join(SCHEMES)}, not {scheme!r}.")
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """The letter (B, I, O, E, S) and the type of a tag; letter "" where it has no such form."""
+    if tag == OUTSIDE:
+        return OUTSIDE, ""
+    letter, mark, kind = tag.partition("-" if "-" in tag[:2] else "_")
+    if mark and kind and len(letter) == 1 and letter in _LETTERS:
+        return _LETTERS[letter], kind
+    return "", tag
+
+
+def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
+    """Tell the scheme of tags by all that is written with it."""
+    letters: set[str] = set()
+    opens_with_inside = False
+    for tags in sentences:
+        previous = (OUTSIDE, "")
+        for tag in tags:
+            letter, kind = split_tag(tag)
+            if not letter:
+                return "none"
+            letters.add(letter)
+            if letter == "I" and (previous[0] == OUTSIDE or previous[1] != kind):
+                opens_with_inside = True
+            previous = letter, kind
+    if letters & {"E", "S"}:
+        return "bioes"
+    return "iob1" if opens_with_inside else "iob2"
+
+
+def spans_of(tags: Sequence[str], scheme: Scheme = "iob2") -> list[Span]:
+    """The spans that the tags of one sentence write."""
+    check_scheme(scheme)
+    spans: list[Span] = []
+    start, open_kind, was_closed = 0, "", True
+    for index, tag in enumerate([*tags, OUTSIDE]):
+        letter, kind = _read(tag, scheme)
+        goes_on = letter in ("I", "E") and kind == open_kind and not was_closed
+        if open_kind and not goes_on:
+            spans.append(Span(open_kind, start, index))
+            open_kind = ""
+        if letter != OUTSIDE and not goes_on:
+            start, open_kind = index, kind
+        was_closed = letter in ("E", "S", OUTSIDE)
+    return spans
+
+
+def _read(tag: str, scheme: Scheme) -> tuple[str, str]:
+    if scheme == "none":
+        # Every word goes on with a run of its own tag.
+        return (OUTSIDE, "") if tag == OUTSIDE else ("I", tag)
+    letter, kind = split_tag(tag)
+    return letter or "I", kind
+
+
+def tags_of(spans: Iterable[Span], num_words: int, scheme: Scheme = "iob2") -> list[str]:
+    """Write spans that do not overlap as the tags of `num_words` words."""
+    check_scheme(scheme)
+    tags = [OUTSIDE] * num_words
+    last_end, last_kind = -1, ""
+    for span in sorted(spans, key=lambda span: span.start):
+        if span.start < last_end or not 0 <= span.start < span.end <= num_words:
+            raise InputError(
+                f"The span {span.type} of words {span.start} to {span.end} overlaps another, or "
+                f"leaves the {num_words} words of its sentence."
+            )
+        letters = _letters(span.end - span.start, scheme)
+        if scheme == "iob1" and span.start == last_end and span.type == last_kind:
+            letters[0] = "B"
+        for index, letter in enumerate(letters, span.start):
+            tags[index] = span.type if scheme == "none" else f"{letter}-{span.type}"
+        last_end, last_kind = span.end, span.type
+    return tags
+
+
+def _letters(num_words: int, scheme: Scheme) -> list[str]:
+    if scheme == "bioes":
+        return ["S"] if num_words == 1 else ["B", *["I"] * (num_words - 2), "E"]
+    return ["B" if scheme == "iob2" else "I", *["I"] * (num_words - 1)]
+
+
+def convert_tags(tags: Sequence[str], source: Scheme, target: Scheme) -> list[str]:
+    """Write the tags of one sentence in another scheme; the spans stay the same."""
+    if source == target:
+        return list(tags)
+    if "none" in (source, target):
+        raise OptionError("Tags without prefixes are not spans: they cannot change their scheme.")
+    return tags_of(spans_of(tags, source), len(tags), target)
+
+
+# ---- words and sub-words ------------------------------------------------------------------
+
+
+class WordPieces(NamedTuple):
+    """The sub-words of a sentence, and the place of each word's first one among them."""
+
+    ids: np.ndarray
+    firsts: np.ndarray
+
+
+def join_pieces(words: Sequence[np.ndarray], unknown_id: int) -> WordPieces:
+    """Lay the pieces of words, each cut by itself, end to end; every word has a first piece.
+
+    A word that the tokenizer cleaned away is written as an unknown one.
+    """
+    pieces = [own if len(own) else np.array([unknown_id]) for own in words]
+    ends = np.cumsum([len(own) for own in pieces], dtype=np.int64)
+    firsts = np.concatenate([[0], ends[:-1]]) if len(ends) else np.empty(0)
+    ids = np.concatenate(pieces) if pieces else np.empty(0)
+    return WordPieces(ids.astype(np.int64), firsts.astype(np.int64))
+
+
+def targets_of(pieces: WordPieces, tag_ids: Sequence[int]) -> np.ndarray:
+    """The tag's id on each word's first piece, IGNORE_ID on the rest (Devlin et al. 2019, 5.3)."""
+    targets = np.full(len(pieces.ids), IGNORE_ID, np.int64)
+    targets[pieces.firsts] = tag_ids
+    return targets
