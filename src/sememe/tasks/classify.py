@@ -12,6 +12,7 @@ from sememe.errors import InputError
 from sememe.examples.labelled import Rows, TextRow, read_texts, sorted_labels
 from sememe.tasks.items import Item
 from sememe.tasks.task import Task
+from sememe.tasks.texts import encode_texts
 
 
 class Label(NamedTuple):
@@ -49,12 +50,7 @@ class Classify(Task):
 
     def encode(self, rows: Several[TextRow]) -> list[Item]:
         """One sequence for each text."""
-        encodings = self.coder.encode([row.text for row in rows])
-        items = []
-        for index, (row, encoding) in enumerate(zip(rows, encodings, strict=True)):
-            framed = self.coder.frame(encoding.ids)
-            items.append(Item((framed.sequence,), index, self.target(row), is_cut=framed.is_cut))
-        return items
+        return encode_texts(self.coder, rows, self.target)
 
     def target(self, row: TextRow) -> np.ndarray | None:
         """The number of a row's label, if it has one that is known."""
@@ -79,8 +75,14 @@ class Classify(Task):
         probabilities = dict(zip(self.labels, map(float, chances), strict=True))
         return Label(self.labels[best], float(chances[best]), probabilities)
 
+    def written(self, row: TextRow, prediction: Label, *, num: int, has_chances: bool) -> str:
+        """The likeliest labels."""
+        ranked = sorted(prediction.probabilities.items(), key=lambda pair: -pair[1])
+        chosen = ranked if num < 0 else ranked[:num]
+        return " ".join(f"{name} {p:.6g}" if has_chances else name for name, p in chosen)
+
     def score(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, float]:
-        """Accuracy, F1 (of the second label where there are two; the mean over the labels), Matthews."""
+        """Accuracy, Matthews and F1: the mean over the labels and, of two, that of the second."""
         gold, said = [str(row.label) for row in rows], [one.label for one in predictions]
         figures = {"accuracy": metrics.accuracy(gold, said)}
         if len(self.labels) == 2:

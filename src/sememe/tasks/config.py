@@ -59,6 +59,9 @@ class FinetuneConfig(TrainingConfig):
     reader_width: int = option(
         0, "Read the vectors with a BiLSTM of so many numbers each way; 0 with none."
     )
+    both_orders: Literal["auto", "yes", "no"] = option(
+        "auto", "Show both orders of a pair and add their vectors; auto: scores with a GPT."
+    )
     class_weights: Literal["none", "balanced"] = option(
         "none", "balanced: rows of rare classes count more."
     )
@@ -74,7 +77,10 @@ class FinetuneConfig(TrainingConfig):
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
         super().__post_init__()
-        check_choices(self, features=FEATURES, class_weights=("none", "balanced"))
+        check_choices(
+            self, features=FEATURES, class_weights=("none", "balanced"),
+            both_orders=("auto", "yes", "no"),
+        )  # fmt: skip
         check_ranges(
             self, batch_size=(1, 10**7), layer_decay=(0, 1), unfreeze_every=(0, 10**6),
             reader_width=(0, 100_000), lm_weight=(0, 1_000), patience=(0, 10**6),

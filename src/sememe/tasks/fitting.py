@@ -92,7 +92,9 @@ def _read(task: Task, train: Any, request: Request) -> tuple[list[Any], list[Any
     reading = {"on_note": request.reporter.note, **request.reading}
     task.labels = list(task.given_labels or [])
     rows = list(task.read(train, labelled=True, **reading))
-    task.labels = task.labels or task.labels_of(rows)
+    task.learned = {}
+    learned = task.labels_of(rows)
+    task.labels = task.labels or learned
     if request.dev is False:
         dev_rows: list[Any] = []
     elif request.dev is not None:
@@ -177,7 +179,7 @@ def _plan(
     """What identifies a run: the options that shape it, the weights it starts from, its rows."""
     return {
         "training": task.config.lasting(),
-        "task": {"name": task.name, "labels": task.labels},
+        "task": {"name": task.name, "labels": task.labels, "learned": task.learned},
         "content": {
             "weights": weights_hash(objective),
             "train": fingerprint(items),

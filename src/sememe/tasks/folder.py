@@ -15,8 +15,9 @@ from sememe.networks.gpt import GPTNetwork
 from sememe.networks.heads import Head, ScoreHead
 from sememe.networks.interchange.heads import peer_of
 from sememe.networks.interchange.huggingface import (
+    check_vocabulary,
     kind_of,
-    load_folder,
+    load_network,
     manifest_of,
     write_network,
 )  # fmt: skip
@@ -28,13 +29,14 @@ from sememe.tasks.encoding import SubwordCoder
 from sememe.tasks.objective import TaskObjective
 from sememe.tasks.opening import new_encoder
 from sememe.tasks.scores import Scores
+from sememe.tokens.subwords import SubwordTokenizer
 from sememe.training.weights import take_weights, weights_of
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
 
 FORMAT = 1
-HISTORY, HEAD = "history.json", "head.safetensors"
+HISTORY, HEAD, MEMBER = "history.json", "head.safetensors", "member-{}"
 
 # The tasks by the name that sememe.json has of them.
 HOMES = {
@@ -63,26 +65,39 @@ def save(task: Task, folder: Path) -> None:
 
 
 def write_task(task: Task, folder: Path) -> None:
-    """Fill a folder that the caller makes atomic."""
+    """Fill a folder that the caller makes atomic; further members of an ensemble lie inside."""
     assert task.objective is not None
-    encoder, head = task.objective.encoder, task.objective.head
-    network, coder = encoder.network, _subword_coder(task)
+    _write_objective(task, task.objective, folder)
+    for number, objective in enumerate(task.others, 2):
+        member = folder / MEMBER.format(number)
+        member.mkdir()
+        _write_objective(task, objective, member)
+    coder = _subword_coder(task)
+    coder.tokenizer.save(folder, max_length=task.objective.encoder.max_length)
+    task.history.save(folder / HISTORY)
+    write_json(folder / MANIFEST, _manifest(task))
+
+
+def _write_objective(task: Task, objective: TaskObjective, folder: Path) -> None:
+    encoder, head = objective.encoder, objective.head
     peer = peer_of(encoder, head)
-    config, tensors = _labels_config(task, head, coder), {}
+    config, tensors = _labels_config(task, head, _subword_coder(task)), {}
     if peer is not None:
         config["architectures"] = [peer.architecture]
         tensors = _linear(head, peer.prefix)
     else:
-        extras = {name: x.float().cpu().numpy() for name, x in _extras(task.objective).items()}
+        extras = {name: x.float().cpu().numpy() for name, x in _extras(objective).items()}
         write_tensors(folder / HEAD, extras)
-    # What the task did not teach would only be in the way of those who open the folder.
-    without = ["masked head", "next head"]
-    if head.takes == "tokens" or not encoder.is_standard:
-        without.append("pooler")
-    write_network(network, folder, without=without, config=config, tensors=tensors)
-    coder.tokenizer.save(folder, max_length=network.config.max_length)
-    task.history.save(folder / HISTORY)
-    write_json(folder / MANIFEST, _manifest(task, without))
+    write_network(
+        encoder.network, folder, without=_untaught(objective), config=config, tensors=tensors
+    )
+
+
+def _untaught(objective: TaskObjective) -> list[str]:
+    """The heads of a network that a task did not teach: in the way of those who open the folder."""
+    if objective.head.takes == "tokens" or not objective.encoder.is_standard:
+        return ["masked head", "next head", "pooler"]
+    return ["masked head", "next head"]
 
 
 def _subword_coder(task: Task) -> SubwordCoder:
@@ -115,7 +130,7 @@ def _extras(objective: TaskObjective) -> dict[str, Tensor]:
     return {name: x for name, x in own.items() if not name.startswith("encoder.network.")}
 
 
-def _manifest(task: Task, without: list[str]) -> dict[str, Any]:
+def _manifest(task: Task) -> dict[str, Any]:
     assert task.objective is not None
     network = task.objective.encoder.network
     return {
@@ -124,10 +139,13 @@ def _manifest(task: Task, without: list[str]) -> dict[str, Any]:
         "format": FORMAT,
         "task": task.name,
         "network": kind_of(network),
-        "untrained": sorted({*network.untrained, *without}),
+        "untrained": sorted({*network.untrained, *_untaught(task.objective)}),
         "labels": task.labels,
+        "learned": task.learned,
+        "members": len(task.others) + 1,
         "options": task.config.to_dict(),
         "scores": None if task.scores is None else task.scores.to_dict(),
+        "trials": task.trials,
         "figures": task.history.last(),
         "plan": task.plan,
     }
@@ -139,20 +157,31 @@ def load(folder: Path) -> Task:
     try:
         cls = task_class(manifest["task"])
         task = cls(folder, labels=manifest["labels"] or None, **manifest["options"])
-        scores = manifest.get("scores")
-        task.scores = Scores(**scores) if scores else None
-    except (KeyError, TypeError, OptionError) as error:
+        task.scores = Scores(**manifest["scores"]) if manifest["scores"] else None
+        task.learned, task.trials = manifest["learned"], manifest["trials"]
+        num_members = int(manifest["members"])
+    except (KeyError, TypeError, ValueError, OptionError) as error:
         raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
-    network, tokenizer = load_folder(folder)
+    task.objective = _load_objective(task, folder)
+    members = range(2, num_members + 1)
+    task.others = [_load_objective(task, folder / MEMBER.format(number)) for number in members]
+    network = task.objective.encoder.network
+    tokenizer = SubwordTokenizer.load(folder)
+    check_vocabulary(network.config, tokenizer, str(folder))
     task.coder = SubwordCoder(tokenizer, kind_of(network), task.config.length)
-    encoder = new_encoder(network, task.config)
-    has_bias = not isinstance(network, GPTNetwork)
-    head = task.make_head(encoder.width, dropout=network.config.dropout, has_bias=has_bias)
-    task.objective = TaskObjective(encoder, head, lm_weight=task.config.lm_weight).eval()
-    _fill(task.objective, folder)
     task.history = History.load(folder / HISTORY)
     task.plan = manifest.get("plan", {})
     return task
+
+
+def _load_objective(task: Task, folder: Path) -> TaskObjective:
+    network = load_network(folder)
+    encoder = new_encoder(network, task.config)
+    has_bias = not isinstance(network, GPTNetwork)
+    head = task.make_head(encoder.width, dropout=network.config.dropout, has_bias=has_bias)
+    objective = TaskObjective(encoder, head, lm_weight=task.config.lm_weight).eval()
+    _fill(objective, folder)
+    return objective
 
 
 @torch.no_grad()

@@ -12,6 +12,7 @@ What a subclass fills in, each described at its method below:
     activate(output)        the scores of an item → what may be averaged over an ensemble
     decode(row, items, …)   what is predicted for a row, from the outputs of its items
     score(rows, predicted)  figures by name, higher is better, `main_metric` among them
+    written(row, predicted) a prediction as a line of text, for the command `predict`
     explain(rows, predicted) more fields of Scores, such as the confusions; may be left out
 
 An `Item` gets one output of the head. It holds one sequence, or several that are seen together (a
@@ -64,13 +65,18 @@ class Task:
         self.config = changed(self.config_class(), type(self).__name__, options)
         self.labels: list[str] = list(labels or [])
         self.objective: TaskObjective | None = None
+        self.others: list[TaskObjective] = []  # the other members of an ensemble
         self.coder: Coder
         self.history = History()
         self.scores: Scores | None = None  # on the dev rows, with the weights that are kept
         self.plan: dict[str, Any] = {}
+        self.trials: list[dict[str, Any]] = []  # the runs that this one was chosen from
+        # What a subclass learns from rows beside its weights and needs again: JSON's values.
+        self.learned: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         state = "not fitted" if self.objective is None else f"{len(self.labels)} labels"
+        state += f", {len(self.others) + 1} members" if self.others else ""
         return f"{type(self).__name__}({state})"
 
     # ---- what a subclass fills in ---------------------------------------------------------
@@ -84,7 +90,10 @@ class Task:
         raise NotImplementedError
 
     def labels_of(self, rows: Several[Any]) -> list[str]:
-        """The labels of training rows, in the order of their numbers."""
+        """The labels of training rows, in the order of their numbers.
+
+        Other things to be learned from the rows go into self.learned here.
+        """
         return []
 
     def encode(self, rows: Several[Any]) -> list[Item]:
@@ -110,6 +119,10 @@ class Task:
     def explain(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, Any]:
         """More fields of Scores."""
         return {}
+
+    def written(self, row: Any, prediction: Any, *, num: int, has_chances: bool) -> str:
+        """A prediction as a line of text: its `num` likeliest values, with probabilities if any."""
+        raise NotImplementedError
 
     # ---- the verbs ------------------------------------------------------------------------
 
@@ -154,12 +167,18 @@ class Task:
         return self.decoded(rows, items, self.activated(items))
 
     def activated(self, items: Several[Item]) -> list[np.ndarray]:
-        """The activated output of each item."""
+        """The activated output of each item; an ensemble gives the mean over its members."""
         from sememe.tasks.inference import run
 
         if self.objective is None:
             raise OptionError(f"This {type(self).__name__} has not learned yet: call fit first.")
-        return [self.activate(output) for output in run(self.objective, items, self.config)]
+        members = [
+            [self.activate(output) for output in run(objective, items, self.config)]
+            for objective in (self.objective, *self.others)
+        ]
+        return (
+            [np.mean(own, 0) for own in zip(*members, strict=True)] if self.others else members[0]
+        )
 
     def decoded(
         self, rows: Several[Any], items: Several[Item], outputs: Several[np.ndarray]

@@ -1,0 +1,142 @@
+"""Several runs of one task: seeds, or a grid of options; which was best, and by how much they vary.
+
+Runs lie beside the folder to be while they go on, so that a stopped call can be resumed.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Several
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sememe import metrics
+from sememe.errors import InputError, OptionError
+from sememe.storage.folder import check_replaceable
+from sememe.tasks.scores import Scores
+from sememe.tasks.task import Task, as_reporter
+
+Options = Mapping[str, Any]
+
+# What the paper searched (Devlin et al. 2019, A.3).
+PAPER_GRID: dict[str, tuple[Any, ...]] = {
+    "batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4),
+}  # fmt: skip
+
+
+class Trial(NamedTuple):
+    """One run: the options that it had of its own, and its scores on the dev rows."""
+
+    options: dict[str, Any]
+    scores: Scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, fit for JSON."""
+        return {"options": self.options, "scores": self.scores.to_dict()}
+
+
+class Setting(NamedTuple):
+    """Options without their seeds, and the figure that decides over those seeds."""
+
+    options: dict[str, Any]
+    values: list[float]
+    mean: float
+    deviation: float  # of the sample; NaN for one seed
+
+
+def grid(seeds: int = 1, first_seed: int = 1, **choices: Several[Any]) -> list[dict[str, Any]]:
+    """Every combination of the choices, each with every seed."""
+    if seeds < 1:
+        raise OptionError(f"seeds must be 1 or more, not {seeds}.")
+    found = []
+    for values in product(*choices.values()):
+        options = dict(zip(choices, values, strict=True))
+        found += [{**options, "seed": first_seed + number} for number in range(seeds)]
+    return found
+
+
+def settings_of(trials: Several[Trial]) -> list[Setting]:
+    """The trials by their options, seeds together; mean and standard deviation of each."""
+    values: dict[tuple[Any, ...], list[float]] = {}
+    for trial in trials:
+        key = tuple(item for item in trial.options.items() if item[0] != "seed")
+        values.setdefault(key, []).append(trial.scores.value)
+    found = []
+    for key, own in values.items():
+        is_whole = all(map(math.isfinite, own))  # scores that are all alike correlate with nothing
+        mean, deviation, _ = metrics.spread(own) if is_whole else (math.nan, math.nan, 0)
+        found.append(Setting(dict(key), own, mean, deviation))
+    return found
+
+
+def fit_trials(
+    make: Callable[[dict[str, Any]], Task],
+    trials: Several[Options],
+    train: Any,
+    *,
+    dev: Any = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: Any = None,
+    ensemble: bool = False,
+    **reading: Any,
+) -> Task:
+    """Run `make(options).fit(…)` for each of the options; give the best, saved where `out` says.
+
+    Of a grid with several seeds each, the setting with the best mean is chosen, and of its runs
+    the best. An ensemble is all the runs of that setting as one task: the mean of what they say.
+    The trials are in `trials` of the task that comes back.
+    """
+    reporter = as_reporter(progress)
+    if out is not None:
+        check_replaceable(Path(out), Task.kind)
+    place = None if out is None else Path(f"{out}.trials")
+    done: list[tuple[Trial, Task | Path]] = []
+    for number, options in enumerate(trials, 1):
+        said = ", ".join(f"{name} {value}" for name, value in options.items())
+        reporter.note(f"Run {number} of {len(trials)}: {said}")
+        folder = None if place is None else place / name_of(options)
+        task = make(dict(options)).fit(
+            train, dev=dev, out=folder, resume=resume, progress=reporter, **reading
+        )
+        if task.scores is None:
+            raise InputError("Several runs are compared by their dev scores: give dev rows.")
+        # A grid of large networks would not fit into memory; what is saved need not stay there.
+        done.append((Trial(dict(options), task.scores), folder or task))
+    task = _chosen(done, ensemble)
+    task.trials = [trial.to_dict() for trial, _ in done]
+    if out is not None and place is not None:
+        task.save(out)
+        shutil.rmtree(place, ignore_errors=True)
+    return task
+
+
+def name_of(options: Options) -> str:
+    """The folder of a run."""
+    return "-".join(f"{name}-{value}" for name, value in options.items())
+
+
+def _chosen(done: Several[tuple[Trial, Task | Path]], is_ensemble: bool) -> Task:
+    def rank(value: float) -> float:
+        return value if math.isfinite(value) else -math.inf
+
+    settings = settings_of([trial for trial, _ in done])
+    best = max(settings, key=lambda setting: rank(setting.mean)).options
+    runs = [
+        (trial, where)
+        for trial, where in done
+        if all(trial.options[name] == value for name, value in best.items())
+    ]
+    runs.sort(key=lambda run: -rank(run[0].scores.value))
+    task = _opened(runs[0][1])
+    if is_ensemble:
+        members = [_opened(where).objective for _, where in runs[1:]]
+        task.others = [member for member in members if member is not None]
+    return task
+
+
+def _opened(where: Task | Path) -> Task:
+    return where if isinstance(where, Task) else Task.load(where)

@@ -1,0 +1,166 @@
+"""Fine-tuning against a plain loop of `transformers`: the same losses, the same logits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("tokenizers")
+
+from sememe.networks.bert import BERTNetwork  # noqa: E402
+from sememe.networks.gpt import GPTNetwork  # noqa: E402
+from sememe.networks.presets import bert_config, gpt_config  # noqa: E402
+from sememe.tasks.choose import Choose  # noqa: E402
+from sememe.tasks.classify import Classify  # noqa: E402
+from sememe.tasks.items import ItemBatches  # noqa: E402
+from sememe.tasks.pairs import Pairs  # noqa: E402
+from sememe.tasks.regress import Regress  # noqa: E402
+from sememe.tokens.subword_training import train_tokenizer  # noqa: E402
+
+WORDS = ["the", "old", "cat", "sat", "on", "warm", "dog", "ran", "猫", "狗", "很", "好看"]
+STEPS, RATE, BATCH = 100, 1e-3, 8
+
+
+def texts(num: int, seed: int) -> list[str]:
+    random = np.random.default_rng(seed)
+    return [" ".join(random.choice(WORDS, random.integers(3, 14))) for _ in range(num)]
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    tokenizer = train_tokenizer(texts(50, 0), kind="wordpiece", vocab_size=200, min_frequency=1)
+    config = bert_config(
+        "tiny", vocab_size=tokenizer.vocab_size, max_length=48, width=32, dropout=0.0,
+        attention_dropout=0.0, initial_std=0.08,
+    )  # fmt: skip
+    return BERTNetwork(config, seed=3).eval(), tokenizer
+
+
+NUM = 100
+ROWS = {
+    "classify": [{"text": t, "label": "abc"[min(2, t.count("cat"))]} for t in texts(NUM, 1)],
+    "pairs": [
+        {"text": a, "second": b, "label": "yes" if "cat" in a else "no"}
+        for a, b in zip(texts(NUM, 1), texts(NUM, 2), strict=True)
+    ],
+    "regress": [
+        {"text": a, "second": b, "score": float(a.count("cat"))}
+        for a, b in zip(texts(NUM, 1), texts(NUM, 2), strict=True)
+    ],
+    "choose": [
+        {"text": a, "choices": choices, "label": str(np.argmax([c.count("cat") for c in choices]))}
+        for a, *choices in zip(*(texts(NUM, seed) for seed in range(1, 5)), strict=True)
+    ],
+}  # fmt: skip
+TASKS = {"classify": Classify, "pairs": Pairs, "regress": Regress, "choose": Choose}
+
+
+def fitted(name: str, model: Any, **options: Any) -> Any:
+    settings = {
+        "steps": STEPS, "batch_size": BATCH, "learning_rate": RATE, "length": 40, "device": "cpu",
+        "epsilon": 1e-8, "workers": 1, "seed": 7,
+    }  # fmt: skip
+    task = TASKS[name](model, **settings | options)
+    return task.fit(ROWS[name], dev=False)
+
+
+def padded(items: list[Any], has_choices: bool) -> dict[str, Any]:
+    """A batch as `transformers` takes it."""
+    sequences = [sequence for item in items for sequence in item.sequences]
+    width = max(len(sequence.ids_T) for sequence in sequences)
+    ids, segments, mask = (torch.zeros(len(sequences), width, dtype=torch.long) for _ in range(3))
+    for row, sequence in enumerate(sequences):
+        size = len(sequence.ids_T)
+        ids[row, :size] = torch.from_numpy(sequence.ids_T.astype(np.int64))
+        segments[row, :size] = torch.from_numpy(sequence.segments_T.astype(np.int64))
+        mask[row, :size] = 1
+    batch = {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
+    if has_choices:
+        batch = {name: x.view(len(items), -1, width) for name, x in batch.items()}
+    return batch
+
+
+def plain_losses(name: str, task: Any, start: Path) -> list[float]:
+    """What a loop that anybody would write gives, from the same start and in the same order."""
+    classes = {"choose": transformers.BertForMultipleChoice}
+    cls = classes.get(name, transformers.BertForSequenceClassification)
+    peer = cls.from_pretrained(start).train()
+    items = task.encode(task.read(ROWS[name], labelled=True))
+    source = ItemBatches(items, batch_size=BATCH, seed=7, sort_batches=task.config.sort_batches)
+    decayed = [p for n, p in peer.named_parameters() if "bias" not in n and "LayerNorm" not in n]
+    plain = [p for n, p in peer.named_parameters() if "bias" in n or "LayerNorm" in n]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
+        lr=RATE, betas=(0.9, 0.999), eps=1e-8,
+    )  # fmt: skip
+    rising = 0.1 * STEPS
+    losses = []
+    for step in range(STEPS):
+        batch = [items[index] for index in source.order(step)]
+        labels = torch.from_numpy(np.stack([item.target for item in batch]))
+        loss = peer(**padded(batch, name == "choose"), labels=labels).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
+        share = (step + 1) / rising if step < rising else (STEPS - step) / (STEPS - rising)
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * share
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_the_losses_of_a_hundred_steps_are_those_of_a_plain_loop(name, model, tmp_path):
+    start = fitted(name, model, learning_rate=1e-30, steps=1)  # as it is before the first step
+    start.save(tmp_path / "start")
+    task = fitted(name, model)
+    ours = task.history.column("loss")
+    assert len(ours) == STEPS
+    theirs = plain_losses(name, task, tmp_path / "start")
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    assert ours[-10:].mean() < ours[:10].mean() - 0.01  # it did learn
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_transformers_opens_the_folder_and_says_the_same(name, model, tmp_path):
+    task = fitted(name, model, steps=10)
+    task.save(tmp_path / "task")
+    items = task.encode(task.read(ROWS[name], labelled=True))[:10]
+    cls = {
+        "choose": transformers.AutoModelForMultipleChoice,
+    }.get(name, transformers.AutoModelForSequenceClassification)
+    peer, info = cls.from_pretrained(tmp_path / "task", output_loading_info=True)
+    assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    if task.labels:
+        assert [peer.config.id2label[i] for i in range(len(task.labels))] == task.labels
+    with torch.no_grad():
+        logits = peer.eval()(**padded(items, name == "choose")).logits.numpy()
+    from sememe.tasks.inference import run
+
+    ours = np.stack(run(task.objective, items, task.config))
+    np.testing.assert_allclose(ours, logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_transformers_opens_a_gpt_that_classifies(norm, tmp_path):
+    tokenizer = train_tokenizer(texts(50, 0), kind="bpe", vocab_size=300, min_frequency=1)
+    config = gpt_config("tiny", vocab_size=tokenizer.vocab_size, max_length=64, width=32, norm=norm)
+    task = fitted("classify", (GPTNetwork(config), tokenizer), steps=5, length=60)
+    task.save(tmp_path / "task")
+    peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "task")
+    from sememe.tasks.inference import run
+
+    for item in task.encode(task.read(ROWS["classify"], labelled=True))[:5]:
+        ids = torch.from_numpy(item.sequences[0].ids_T.astype(np.int64))[None]
+        with torch.no_grad():
+            logits = peer.eval()(ids).logits[0].numpy()
+        (ours,) = run(task.objective, [item], task.config)
+        np.testing.assert_allclose(ours, logits, atol=1e-5)
+    own = transformers.AutoTokenizer.from_pretrained(tmp_path / "task")
+    assert own.convert_tokens_to_ids("<|extract|>") == task.coder.after
