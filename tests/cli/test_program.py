@@ -152,17 +152,31 @@ def test_options_come_from_the_dataclasses():
         assert by_name[field.name].default == field.default
 
 
-@pytest.mark.parametrize(("command", "has_resume"), [("train", True), ("info", False)])
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+@pytest.mark.parametrize("command", ["word2vec", "onehot", "tokenizer", "bert"])
 def test_an_interrupt_speaks_of_resuming_only_where_that_is_possible(
-    sememe, tmp_path, monkeypatch, command, has_resume
+    sememe, corpus, monkeypatch, command, has_checkpoint
 ):
+    from sememe.storage.checkpoints import Checkpoints
+
+    def interrupt(*_, **__):
+        if has_checkpoint:
+            with Checkpoints("model.checkpoints").write(1) as folder:
+                (folder / "state").write_text("")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sememe.text.stream.read", interrupt)
+    monkeypatch.setattr("sememe.text.stream.segment", interrupt)
+    result = sememe("train", command, corpus, "--out", "model", fails=True)
+    assert result.code == 130 and "Stopped." in result.err
+    assert ("--resume" in result.err) is has_checkpoint
+
+
+def test_an_interrupt_of_a_command_that_trains_nothing(sememe, tmp_path, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sememe.storage.folder.read_json", interrupt)
-    monkeypatch.setattr("sememe.storage.folder.check_replaceable", interrupt)
     (tmp_path / "model").mkdir()
-    arguments = {"train": ["train", "word2vec", "--out", "model"], "info": ["info", "model"]}
-    result = sememe(*arguments[command], fails=True)
-    assert result.code == 130 and "Stopped." in result.err
-    assert ("--resume" in result.err) is has_resume
+    result = sememe("info", "model", fails=True)
+    assert result.code == 130 and "Stopped." in result.err and "--resume" not in result.err

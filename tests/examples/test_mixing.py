@@ -10,9 +10,10 @@ from sememe.errors import OptionError
 from sememe.examples.batches import join_batches
 from sememe.examples.masked_batches import MaskedBatches
 from sememe.examples.masking import MaskingConfig
-from sememe.examples.mixing import MixedBatches, smoothed_shares
+from sememe.examples.mixing import MixedBatches
 from sememe.examples.packing import PackedBatches
 from sememe.examples.preview import preview, render
+from sememe.tokens.smoothing import smoothed_shares
 
 
 def two_languages(make=MaskedBatches, **options):

@@ -7,13 +7,17 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from sememe.errors import SememeError
+from sememe.storage.checkpoints import Checkpoints
 
 USER_ERROR, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+_OUT: ContextVar[Path | None] = ContextVar("out", default=None)
 
 
 def _say(text: str) -> None:
@@ -30,10 +34,22 @@ def drop_output() -> None:
     os.dup2(silence, sys.stdout.fileno())
 
 
+def remember_out(out: Path) -> None:
+    """Note where this command writes, for the word on how to go on after an interruption."""
+    _OUT.set(out)
+
+
+def _can_resume() -> bool:
+    """Whether the command has left a checkpoint."""
+    out = _OUT.get()
+    return out is not None and Checkpoints(f"{out}.checkpoints").has_one
+
+
 @contextmanager
 def tell_failures(ctx: Any) -> Iterator[None]:
     """Turn failures that a user can mend into one sentence, and end with the fitting code."""
     is_debug = bool(ctx.params.get("debug"))
+    _OUT.set(None)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -44,8 +60,8 @@ def tell_failures(ctx: Any) -> Iterator[None]:
         except KeyboardInterrupt:
             if is_debug:
                 raise
-            can_resume = ctx.invoked_subcommand == "train"
-            _say("\nStopped." + (" The same command with --resume goes on." if can_resume else ""))
+            hint = " The same command with --resume goes on." if _can_resume() else ""
+            _say(f"\nStopped.{hint}")
             raise typer.Exit(INTERRUPTED) from None
         except (SememeError, MemoryError, OSError) as error:
             if is_debug:

@@ -43,7 +43,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 def train(
     model: Pretrained,
-    corpus: list[str] | None,
+    corpus: Any,
     *,
     text: TextSettings,
     tokenizer: Path | None,
@@ -76,11 +76,29 @@ def train(
 
 
 def summary(figures: dict[str, Any]) -> list[str]:
-    """The figures of the last validation in words, each beside what it is measured against."""
-    own = {name.removeprefix("validation_"): value for name, value in figures.items()}
+    """The figures of the last validation in words, each beside what it is measured against.
+
+    Of a mix of languages those of all come first, then those of each.
+    """
+    own = {
+        name.removeprefix("validation_"): value
+        for name, value in figures.items()
+        if name.startswith("validation_")
+    }
+    marks = [name.removesuffix("perplexity") for name in own if name.endswith("perplexity")]
+    lines = []
+    for mark in sorted(marks):
+        part = {
+            name.removeprefix(mark): value for name, value in own.items() if name.startswith(mark)
+        }
+        lines += [f"{mark[:-1]}: {line}" if mark else line for line in _lines(part)]
+    return lines
+
+
+def _lines(own: dict[str, Any]) -> list[str]:
     lines = []
     for name, title in (("masked", "hidden tokens"), ("token", "next tokens")):
-        if f"validation_{name}_accuracy" in figures:
+        if f"{name}_accuracy" in own:
             counted = f"the most frequent token: {own['unigram_accuracy']:.1%}"
             if "neighbor_accuracy" in own:
                 counted += f", counted neighbors: {own['neighbor_accuracy']:.1%}"
@@ -89,14 +107,14 @@ def summary(figures: dict[str, Any]) -> list[str]:
                 f"{own[f'{name}_loss']:.3f} (by frequency alone: {own['unigram_loss']:.3f}), "
                 f"perplexity {own['perplexity']:,.1f}"
             )
-    if "validation_next_accuracy" in figures:
+    if "next_accuracy" in own:
         lines.append(f"next sentences: {own['next_accuracy']:.1%} right")
     return lines
 
 
 def _show(
     model: Pretrained,
-    corpus: list[str] | None,
+    corpus: Any,
     text: TextSettings,
     tokenizer: Path | None,
     store: Path | None,

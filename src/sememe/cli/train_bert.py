@@ -18,6 +18,7 @@ EXAMPLES = examples(
     "sememe train bert my-texts/ --out runs/mine --preset mini --steps 20000",
     "sememe train bert news.txt --language zh --unit word --out runs/news",
     "sememe train bert my-texts/ --out runs/mine --preset mini --steps 20000 --resume",
+    "sememe train bert --mix en=my-texts/ --mix zh=news.txt --out runs/both",
     "sememe train bert my-texts/ --unit word --preview",
 )
 
@@ -27,6 +28,7 @@ Preset = Literal["tiny", "mini", "small", "medium", "base", "large"]
 @expand(config="Training", masking="Masking", text="Text")
 def bert(
     corpus: training.Corpus = None,
+    mix: training.Mix = None,
     out: training.Out = None,
     resume: training.Resume = False,
     preview: pretraining.Preview = False,
@@ -60,7 +62,8 @@ def bert(
         max_length=max_length, dropout=dropout, attention_dropout=dropout,
     )  # fmt: skip
     pretraining.train(
-        BERT(preset, **sizes, **asdict(config), **asdict(masking)), corpus, text=text,
+        BERT(preset, **sizes, **asdict(config), **asdict(masking)),
+        training.by_language(corpus, mix), text=text,
         tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
         quiet=quiet,
     )  # fmt: skip

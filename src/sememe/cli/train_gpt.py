@@ -26,6 +26,7 @@ Preset = Literal["tiny", "mini", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "g
 @expand(config="Training", text="Text")
 def gpt(
     corpus: training.Corpus = None,
+    mix: training.Mix = None,
     out: training.Out = None,
     resume: training.Resume = False,
     preview: pretraining.Preview = False,
@@ -58,7 +59,7 @@ def gpt(
         max_length=max_length, dropout=dropout, attention_dropout=dropout,
     )  # fmt: skip
     pretraining.train(
-        GPT(preset, **sizes, **asdict(config)), corpus, text=text,
+        GPT(preset, **sizes, **asdict(config)), training.by_language(corpus, mix), text=text,
         tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
         quiet=quiet,
     )  # fmt: skip

@@ -20,6 +20,7 @@ EXAMPLES = examples(
     "sememe train tokenizer my-texts/ --vocab-size 16000 --out runs/pieces",
     "sememe train tokenizer my-texts/ --kind bpe --vocab-size 32000 --out runs/bytes",
     "sememe train tokenizer news.jsonl.gz --field body --language zh --out runs/news",
+    "sememe train tokenizer --mix en=my-texts/ --mix zh=news.txt --out runs/both",
     "sememe train tokenizer my-texts/ --keep-case --accents keep --out runs/cased",
 )
 
@@ -27,6 +28,7 @@ EXAMPLES = examples(
 @expand(config="Tokenizer", text="Text")
 def tokenizer(
     corpus: training.Corpus = None,
+    mix: training.Mix = None,
     out: training.Out = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -43,7 +45,8 @@ def tokenizer(
     from sememe.tokens.subword_training import train_tokenizer
 
     out = training.checked_out(out, "tokenizer")
-    trained = train_tokenizer(corpus, config, text=text, progress=Reporter(quiet=quiet))
+    texts = training.by_language(corpus, mix)
+    trained = train_tokenizer(texts, config, text=text, progress=Reporter(quiet=quiet))
     facts = _facts(trained)
     _save(trained, out, {**facts, "config": config.to_dict(), "text": text.to_dict()})
     if json:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sememe.cli.failures import remember_out
 from sememe.cli.options import flag
 from sememe.cli.screen import print_json
 
@@ -25,6 +26,15 @@ Corpus = Annotated[
         help="Files, folders or patterns of text, or - for standard input. "
         "Left out: the docstrings of the installed packages.",
         show_default=False,
+    ),
+]
+Mix = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mix",
+        metavar="LANGUAGE=TEXT",
+        help="The text of one language, such as zh=news/, instead of a corpus; may be repeated: "
+        "the model then knows several.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="The model folder to write.")]
@@ -61,7 +71,25 @@ def checked_out(out: Path | None, kind: str) -> Path:
     if out is None:
         raise OptionError("--out must name the folder that shall hold the model.")
     check_replaceable(out, kind)
+    remember_out(out)
     return out
+
+
+def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:
+    """The corpus, or the texts of each language that --mix names."""
+    from sememe.errors import OptionError
+
+    if not mix:
+        return corpus
+    if corpus:
+        raise OptionError("Give a corpus, or the text of each language with --mix, not both.")
+    found: dict[str, list[str]] = {}
+    for item in mix:
+        language, mark, place = item.partition("=")
+        if not (mark and language and place):
+            raise OptionError(f"--mix must be a language and its text, such as zh=news/: {item!r}.")
+        found.setdefault(language, []).append(place)
+    return found
 
 
 def train(

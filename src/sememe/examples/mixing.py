@@ -1,8 +1,4 @@
-"""Several texts in one training: each row comes from a text drawn by its size to a power.
-
-A power below 1 gives small languages more than their share and large ones less, as multilingual
-BERT does.
-"""
+"""Several texts in one training: each row comes from a text drawn by its size to a power."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from sememe.errors import OptionError
 from sememe.examples.batches import Batch, join_batches
 from sememe.examples.order import SOURCES
 from sememe.examples.randomness import fast_number, stream_key
+from sememe.tokens.smoothing import smoothed_shares
 
 _HALF = np.uint64(32)
 
@@ -28,6 +25,7 @@ class RowSource(Protocol):
     num_tokens: int
     rows_per_epoch: int
     batches_per_epoch: int
+    num_trimmed: int
     is_fixed: bool
 
     def rows(self, first: int, num: int) -> Batch:
@@ -46,14 +44,6 @@ def _count_draws(key, first, last, limits, counts):
         while draw >= limits[source]:
             source += 1
         counts[source] += 1
-
-
-def smoothed_shares(sizes: Sequence[int], exponent: float) -> np.ndarray:
-    """The share of each text: its size to the power `exponent`, all together 1."""
-    if not 0 <= exponent <= 1:
-        raise OptionError(f"The exponent of mixing must lie between 0 and 1, not {exponent}.")
-    weights = np.asarray(sizes, np.float64) ** exponent
-    return weights / weights.sum()
 
 
 class MixedBatches:
@@ -89,6 +79,11 @@ class MixedBatches:
         if self.is_fixed:
             return sum(source.batches_per_epoch for source in self.sources)
         return -(-self.rows_per_epoch // self.batch_size)
+
+    @property
+    def num_trimmed(self) -> int:
+        """Tokens that the first pass over every text leaves out."""
+        return sum(source.num_trimmed for source in self.sources)
 
     def num_steps(self, epochs: float) -> int:
         """Steps that see `epochs` times as many rows as all texts have."""

@@ -60,6 +60,8 @@ class PackedBatches:
     cuts the stream at other places. Validation batches are the same in every epoch.
     """
 
+    num_trimmed = 0
+
     def __init__(
         self,
         store: Any,

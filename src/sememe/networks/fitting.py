@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sememe.errors import InputError, MissingExtraError, OptionError
-from sememe.networks.baseline import token_counts, unigram_figures
-from sememe.networks.neighbor_baseline import neighbor_figures
+from sememe.errors import MissingExtraError
+from sememe.networks.texts import Texts, open_texts, validation_of, with_perplexity
 from sememe.progress import SILENT, Reporter
 from sememe.progress.figures import format_count
 from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import MANIFEST, write_folder
-from sememe.storage.places import cache_dir
-from sememe.text import stream
-from sememe.tokens.caching import key_of
-from sememe.tokens.chunks import RULES_VERSION
-from sememe.tokens.subword_store import SubwordStore, open_or_build_subwords
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.storage.folder import MANIFEST
 from sememe.training.distributed import Processes, joined
-from sememe.training.evaluation import Validation
 from sememe.training.loop import Loop
 from sememe.training.run import Run
 
 if TYPE_CHECKING:
     from sememe.networks.pretraining import Pretrained
-
-# Counting the neighbors of so many tokens takes seconds; a larger text would have to wait.
-_COUNTED_TOKENS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,20 +41,22 @@ def fit(model: Pretrained, corpus: Any, request: Request) -> None:
 
 def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
-    store = open_text(model, corpus, request)
-    source = model.source(store, "train")
-    held_out = _held_out(model, store, reporter)
-    plan = _plan(model, store)
+    texts = open_texts(
+        model, corpus, tokenizer=request.tokenizer, store=request.store, reporter=reporter
+    )
+    source = texts.source(model, "train")
+    validation = validation_of(texts.held_out(model, reporter), training.evaluate_batches)
+    plan = _plan(model, texts)
     if _take_finished(model, request, plan):
         return
     model.network = model.new_network()
-    reporter.note(_greeting(model, store))
-    num_batches = training.evaluate_batches
+    reporter.note(_greeting(model))
+    reporter.note(texts.described(source))
     run = Run(
         source=source,
         config=training,
-        validation=Validation(held_out, num_batches) if held_out is not None else None,
-        on_validation=_with_perplexity(model, store, held_out),
+        validation=validation,
+        on_validation=with_perplexity(model, texts, validation),
         reporter=reporter,
         keeper=_keeper(model, request),
         resume=request.resume,
@@ -84,70 +73,13 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
         Checkpoints(f"{request.out}.checkpoints").clear()
 
 
-def _tokenizer(model: Pretrained, corpus: Any, request: Request) -> SubwordTokenizer:
-    given = request.tokenizer
-    if isinstance(given, SubwordTokenizer):
-        return given
-    if given is not None:
-        return SubwordTokenizer.load(given)
-    place = _tokenizer_place(model, corpus)
-    if place is not None and place.exists():
-        return SubwordTokenizer.load(place)
-    trained = SubwordTokenizer.train(
-        corpus, kind=model.tokenizer_kind, vocab_size=model.config.vocab_size, text=model.text,
-        progress=request.reporter,
-    )  # fmt: skip
-    if place is not None:
-        with write_folder(place) as scratch:
-            trained.save(scratch)
-    return trained
-
-
-def _tokenizer_place(model: Pretrained, corpus: Any) -> Path | None:
-    """Where the tokenizer of this text is kept for the next run, if the text can be told."""
-    if isinstance(corpus, SubwordStore):
-        raise OptionError("A SubwordStore needs the tokenizer that made it: give tokenizer.")
-    known = stream.fingerprint(corpus, model.text)
-    if known is None:
-        return None
-    key = key_of(known, RULES_VERSION, model.tokenizer_kind, model.config.vocab_size)
-    return cache_dir() / "tokenizers" / key
-
-
-def open_text(model: Pretrained, corpus: Any, request: Request) -> SubwordStore:
-    """The text as ids of the tokenizer that is given, or trained on it."""
-    model.tokenizer = _tokenizer(model, corpus, request)
-    model.config = replace(model.config, vocab_size=model.tokenizer.vocab_size)
-    store = open_or_build_subwords(
-        corpus, model.tokenizer, text=model.text, path=request.store,
-        workers=model.training.workers, progress=request.reporter,
-    )  # fmt: skip
-    store.validation_share = model.training.validation_share
-    return store
-
-
-def _held_out(model: Pretrained, store: SubwordStore, reporter: Reporter) -> Any:
-    """The batches to validate with, or None where there are too few documents for that."""
-    if not model.training.evaluate_batches or not model.training.validation_share:
-        return None
-    try:
-        return model.source(store, "validation")
-    except InputError as error:
-        reporter.note(f"Training without validation. {error}")
-        return None
-
-
-def _plan(model: Pretrained, store: SubwordStore) -> dict[str, Any]:
+def _plan(model: Pretrained, texts: Texts) -> dict[str, Any]:
     """What identifies a run: the options that shape it, and its text."""
     return {
         "network": model.config.to_dict(),
         "training": model.training.lasting(),
         "masking": asdict(model.masking),
-        "content": {
-            "text": store.manifest["files"]["ids.bin"]["hash"],
-            "tokens": store.num_tokens,
-            "tokenizer": model.tokenizer.fingerprint,
-        },
+        "content": {**texts.content, "tokenizer": model.tokenizer.fingerprint},
     }
 
 
@@ -166,34 +98,13 @@ def _take_finished(model: Pretrained, request: Request, plan: dict[str, Any]) ->
     return True
 
 
-def _greeting(model: Pretrained, store: SubwordStore) -> str:
+def _greeting(model: Pretrained) -> str:
     num_weights = sum(parameter.numel() for parameter in model.network.parameters())
     config = model.config
     return (
         f"{type(model).__name__} {model.preset}: {config.num_layers} layers × {config.width}, "
-        f"{format_count(num_weights)} weights, {config.vocab_size:,} tokens; text of "
-        f"{format_count(store.num_tokens, 'tokens')}"
+        f"{format_count(num_weights)} weights, {config.vocab_size:,} tokens"
     )
-
-
-def _with_perplexity(
-    model: Pretrained, store: SubwordStore, held_out: Any
-) -> Callable[[dict[str, float]], dict[str, float]]:
-    """A function that puts perplexity and what counting scores beside the figures."""
-    if held_out is None:
-        return lambda figures: figures
-    num_batches = model.training.evaluate_batches
-    counts = token_counts(store, model.config.vocab_size)
-    baseline = unigram_figures(counts, held_out, num_batches)
-    if store.num_tokens <= _COUNTED_TOKENS:
-        baseline |= neighbor_figures(store, held_out, model.tokenizer, counts, num_batches)
-
-    def add(figures: dict[str, float]) -> dict[str, float]:
-        loss = figures.get("masked_loss", figures.get("token_loss", math.nan))
-        perplexity = math.exp(min(loss, 700.0))
-        return {**figures, "perplexity": perplexity, **baseline}
-
-    return add
 
 
 def _keeper(model: Pretrained, request: Request) -> Checkpoints | None:

@@ -79,6 +79,8 @@ class Pretrained:
     ) -> Self:
         """Learn from `corpus`: paths, documents, a SubwordStore; None: the built-in one.
 
+        A mapping such as {"en": corpus, "zh": corpus} makes a model of several languages: each text
+        is read as its language asks, and rows are drawn by its size to the power `smoothing`.
         `tokenizer` is one, or its folder; without it one is trained on the corpus first. text or
         its fields by name (language="zh") say how text is read; `store` is the place of the
         text as ids. With `out` the model is saved there, checkpoints lie beside it while it
@@ -118,11 +120,13 @@ class Pretrained:
         """The first examples that `fit` would train on; nothing is trained but a tokenizer."""
         need_torch()
         from sememe.examples.preview import preview
-        from sememe.networks.fitting import Request, open_text
+        from sememe.networks.texts import open_texts
 
         self.text = changed(text or TextSettings(), "preview", text_options)
-        request = Request(tokenizer=tokenizer, store=store, reporter=_as_reporter(progress))
-        source = self.source(open_text(self, corpus, request), "train")
+        reporter = _as_reporter(progress)
+        texts = open_texts(self, corpus, tokenizer=tokenizer, store=store, reporter=reporter)
+        source = texts.source(self, "train")
+        reporter.note(texts.described(source))
         return preview(source, self.tokenizer, num_rows=num_rows)
 
     def save(self, folder: str | Path) -> None:

@@ -15,11 +15,14 @@ class PretrainingConfig(TrainingConfig):
     """How a network is pre-trained on text."""
 
     validation_share: float = option(0.01, "Share of the documents that is never trained on.")
+    smoothing: float = option(
+        0.7, "Several languages: power of a size that says how much of the mix it is."
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
         super().__post_init__()
-        check_ranges(self, validation_share=(0, 0.9))
+        check_ranges(self, validation_share=(0, 0.9), smoothing=(0, 1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,11 @@ class Checkpoints:
         write_json(self.folder / _POINTER, {"latest": name})
         self._rotate(name)
 
+    @property
+    def has_one(self) -> bool:
+        """Whether a whole checkpoint has been written."""
+        return (self.folder / _POINTER).exists()
+
     def latest(self) -> Path | None:
         """The newest whole checkpoint, or None where there is none."""
         if not (self.folder / _POINTER).exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from sememe.errors import OptionError
@@ -77,6 +77,11 @@ class TextSettings:
             return "whitespace"
         base = self.language.replace("_", "-").split("-")[0].lower()
         return "chinese" if base in ("zh", "zho", "chi", "cmn") else "unicode"
+
+    def for_language(self, language: str) -> TextSettings:
+        """The same settings for a text of another language."""
+        own = replace(self, language=language, dictionary="")
+        return replace(own, dictionary=self.dictionary) if own.mode == "chinese" else own
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as they are kept in sememe.json."""

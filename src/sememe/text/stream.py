@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -31,6 +31,16 @@ Result = TypeVar("Result")
 
 # Raised when a rule of segmentation changes, so that nothing made by the old one is reused.
 RULES_VERSION = 1
+
+
+class Kept:
+    """A text that is kept as batches; spooling has one."""
+
+    num_bytes: int
+
+    def batches(self) -> Iterator[Batch]:
+        """The documents, from the first on."""
+        raise NotImplementedError
 
 
 def segment(
@@ -66,6 +76,8 @@ def read(corpus: Any, settings: TextSettings) -> Iterator[Batch]:
         from sememe.text import library
 
         return library.read()
+    if isinstance(corpus, Kept):
+        return corpus.batches()
     names = _as_names(corpus)
     if names is None:
         return _read_iterable(_checked(corpus), settings)
@@ -73,7 +85,7 @@ def read(corpus: Any, settings: TextSettings) -> Iterator[Batch]:
 
 
 def _checked(corpus: Any) -> Iterable[Any]:
-    if not isinstance(corpus, Iterable):
+    if not isinstance(corpus, Iterable) or isinstance(corpus, Mapping):
         raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
     return corpus
 
@@ -110,6 +122,8 @@ def total_bytes(corpus: Any) -> int | None:
         from sememe.text import library
 
         return library.size()
+    if isinstance(corpus, Kept):
+        return corpus.num_bytes
     names = _as_names(corpus)
     if names is None:
         return None
@@ -118,6 +132,17 @@ def total_bytes(corpus: Any) -> int | None:
     if any(not isinstance(path, Path) or not path.is_file() for path in paths):
         return None
     return sum(path.stat().st_size for path in paths if isinstance(path, Path))
+
+
+def reads_once(corpus: Any) -> bool:
+    """Whether a second reading would find nothing: a pipe or standard input, a generator."""
+    if corpus is None or isinstance(corpus, Kept):
+        return False
+    names = _as_names(corpus)
+    if names is None:
+        return isinstance(corpus, Iterator)
+    sources = documents.find_sources(names)
+    return not all(isinstance(own.path, Path) and own.path.is_file() for own in sources)
 
 
 def _from_files(

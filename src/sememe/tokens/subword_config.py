@@ -22,6 +22,9 @@ class TokenizerConfig(Config):
     )
     min_frequency: int = option(2, "Join two pieces only if they meet this often.")
     coverage: float = option(0.9999, "WordPiece: share of all characters that get a piece.")
+    smoothing: float = option(
+        0.7, "Several languages: power of a size that says how much of the mix it is."
+    )
     workers: int = option(0, "Threads that read the text; 0 takes every core.")
 
     def __post_init__(self) -> None:
@@ -32,5 +35,6 @@ class TokenizerConfig(Config):
             vocab_size=(1, 2**24),
             min_frequency=(1, 10**12),
             coverage=(0.5, 1.0),
+            smoothing=(0, 1),
             workers=(0, 1_024),
         )

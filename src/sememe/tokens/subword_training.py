@@ -7,7 +7,7 @@ of `tokenizers` as often as it was counted. The same text gives the same pieces 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.tokens import caching
 from sememe.tokens import subword_files as files
+from sememe.tokens.smoothing import smoothed_counts
 from sememe.tokens.subword_config import TokenizerConfig
 from sememe.tokens.subword_files import CLS, CONTINUATION, END, MASK, PAD, SEP, SPECIALS, UNK
 from sememe.tokens.subwords import SubwordTokenizer
@@ -45,7 +46,7 @@ def train_tokenizer(
     progress: Reporter = SILENT,
     **options: Any,
 ) -> SubwordTokenizer:
-    """Learn a tokenizer from `corpus`, which is all that text.stream.read takes.
+    """Learn a tokenizer from `corpus`: all that text.stream.read takes, or such by language.
 
     `text` says how the corpus is read, and whether WordPiece turns it into lower case. Options of
     the config may be given by name.
@@ -54,10 +55,7 @@ def train_tokenizer(
     config = changed(config or TokenizerConfig(), "A tokenizer", options)
     text = text or TextSettings()
     shape = _shape(config, text)
-    chunks = _count_chunks(corpus, shape, text, config, memory, progress)
-    words = count_words(chunks, shape)
-    if not words:
-        raise InputError("The corpus has no text: it is empty, or blank.")
+    words = _mixed_words(corpus, shape, text, config, memory, progress)
     with progress.task("learning pieces", None, "words") as task:
         task.update(len(words))
         if config.kind == "bpe":
@@ -82,6 +80,31 @@ def _shape(config: TokenizerConfig, text: TextSettings) -> SubwordTokenizer:
 
 
 # ---- counting -----------------------------------------------------------------------------------
+
+
+def _mixed_words(
+    corpus: Any,
+    shape: SubwordTokenizer,
+    text: TextSettings,
+    config: TokenizerConfig,
+    memory: int,
+    progress: Reporter,
+) -> Counter[str]:
+    """Count the words of a text, or of one text for each language in their smoothed shares."""
+    if isinstance(corpus, Mapping):
+        parts = [(name, own, text.for_language(name)) for name, own in corpus.items()]
+    else:
+        parts = [("", corpus, text)]
+    counted = []
+    for name, own, settings in parts:
+        chunks = _count_chunks(own, shape, settings, config, memory, progress)
+        counted.append(count_words(chunks, shape))
+        if not counted[-1]:
+            what = f"text of {name}" if name else "corpus"
+            raise InputError(f"The {what} has no text: it is empty, or blank.")
+    if not counted:
+        raise OptionError('A corpus by language names at least one: {"en": …, "zh": …}.')
+    return smoothed_counts(counted, config.smoothing)
 
 
 def _count_chunks(

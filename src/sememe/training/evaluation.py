@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -23,6 +24,10 @@ class Validation:
         self, objective: Any, device: torch.device, processes: Processes
     ) -> dict[str, float]:
         """The means of the figures, dropout off."""
+        return self.totals(objective, device, processes).means(processes)
+
+    def totals(self, objective: Any, device: torch.device, processes: Processes) -> Totals:
+        """The sums of the figures of this process, and the counts of all."""
         totals, was_training = Totals(objective.counted_by), objective.training
         objective.eval()
         try:
@@ -39,10 +44,29 @@ class Validation:
             objective.train(was_training)
         summed = processes.sum(list(totals.counts.values()))
         totals.counts = dict(zip(totals.counts, summed, strict=True))
-        return totals.means(processes)
+        return totals
 
     def _part(self, objective: Any, number: int) -> Part:
         if number not in self._made:
             batch = self.source.batch(number)
             self._made[number] = Part(objective.prepare(batch), objective.counts(batch))
         return self._made[number]
+
+
+class Validations:
+    """Validations by name: the figures of all together, and of each with its name before them."""
+
+    def __init__(self, parts: Mapping[str, Validation]) -> None:
+        self.parts = dict(parts)
+
+    def __call__(
+        self, objective: Any, device: torch.device, processes: Processes
+    ) -> dict[str, float]:
+        """The means of the figures, dropout off."""
+        joined = Totals(objective.counted_by)
+        named: dict[str, float] = {}
+        for name, part in self.parts.items():
+            own = part.totals(objective, device, processes)
+            joined.add_totals(own)
+            named |= {f"{name}_{key}": value for key, value in own.means(processes).items()}
+        return joined.means(processes) | named

@@ -73,6 +73,12 @@ class Totals:
         for name in self.counts:
             self.counts[name] += counts.get(name, 0)
 
+    def add_totals(self, other: Totals) -> None:
+        """Add what another has summed up."""
+        if other.sums is not None:
+            self.sums = other.sums if self.sums is None else self.sums + other.sums
+        self.add_counts(other.counts)
+
     def means(self, processes: Processes) -> dict[str, float]:
         """The figures as means, sums of all processes together; waits for the device."""
         sums = self._summed(processes)
