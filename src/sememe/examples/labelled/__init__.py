@@ -1,5 +1,6 @@
 """Labelled rows: files of any format or Python lists in, rows of texts, tags or answers out."""
 
+from sememe.examples.labelled.answers import read_answers
 from sememe.examples.labelled.rows import (
     Answer,
     AnswerRow,
@@ -17,6 +18,7 @@ __all__ = [
     "Rows",
     "TagRow",
     "TextRow",
+    "read_answers",
     "read_tags",
     "read_texts",
     "sorted_labels",

@@ -31,12 +31,12 @@ class Entity(NamedTuple):
     end: int
 
 
-def row_of(record: Record, identity: str) -> TagRow | str:
+def row_of(record: Record, identity: str, by_character: bool) -> TagRow | str:
     """The row of a text with entities (without any: no tags), or what is wrong with it."""
     text = record.cells["text"]
     column = next((name for name in _LISTS if name in record.cells), None)
     if column is None:
-        return row_of_text(text, None, record.where, identity)
+        return _cut(text, None, record.where, identity, by_character)
     try:
         found = sorted(_entities(record.cells[column], text), key=lambda entity: entity.start)
     except _WrongError as error:
@@ -53,13 +53,15 @@ def row_of(record: Record, identity: str) -> TagRow | str:
                 f"the spans {text[one.start : one.end]!r} ({one.type}) and "
                 f"{text[other.start : other.end]!r} ({other.type}) overlap"
             )
-    return row_of_text(text, found, record.where, identity)
+    return _cut(text, found, record.where, identity, by_character)
 
 
-def row_of_text(text: str, found: list[Entity] | None, where: str, identity: str) -> TagRow | str:
+def _cut(
+    text: str, found: list[Entity] | None, where: str, identity: str, by_character: bool
+) -> TagRow | str:
     """Cut a text into words, with a border wherever an entity begins or ends."""
     borders = {border for entity in found or () for border in (entity.start, entity.end)}
-    places = word_places(text, borders)
+    places = word_places(text, borders, by_character=by_character)
     tags = None
     if found is not None:
         spans = []

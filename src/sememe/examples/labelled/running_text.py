@@ -32,8 +32,13 @@ def _cluster() -> Any:
     return regex.compile(r"\X")
 
 
-def word_places(text: str, borders: Collection[int] = ()) -> list[Place]:
-    """Where each word starts and ends; a word that a border lies within is cut there."""
+def word_places(
+    text: str, borders: Collection[int] = (), *, by_character: bool = False
+) -> list[Place]:
+    """Where each word starts and ends; a word that a border lies within is cut there.
+
+    With `by_character` Latin words and numbers come apart as well.
+    """
     kinds = [_kind(char) for char in text]
     cuts = sorted(set(borders))
     places: list[Place] = []
@@ -43,7 +48,7 @@ def word_places(text: str, borders: Collection[int] = ()) -> list[Place]:
         if kind in _BLANK or (kind == ch.OTHER and not text[index].isprintable()):
             index += 1
             continue
-        if kind in _STARTS:
+        if kind in _STARTS and not by_character:
             end = end_among(kinds, index)
         else:
             end = _cluster().match(text, index).end()

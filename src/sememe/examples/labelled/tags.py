@@ -39,6 +39,7 @@ def read_tags(
     tag_column: int | str = -1,
     labels_known: Sequence[str] | None = None,
     labelled: bool = True,
+    by_character: bool = False,
     skip_bad: bool = False,
     encoding: str = "utf-8",
     on_note: Note = silent,
@@ -47,7 +48,7 @@ def read_tags(
 
     Columns of CoNLL files are numbered from 0, or from the end below 0; those of other files are
     named, or known by their names. Text with entities becomes words and IOB2 tags. Without
-    `labelled`, rows may lack tags, and a text is cut into its words.
+    `labelled`, rows may lack tags, and a text is cut into its words, or `by_character`.
     """
     if scheme != "auto":
         tagging.check_scheme(scheme)
@@ -59,7 +60,7 @@ def read_tags(
     }
     rows: list[TagRow] = []
     for records, name in _sources(data, word_column, tag_column, labelled, encoding, sieve):
-        rows += _kept(records, name, named, labelled, sieve)
+        rows += _kept(records, name, named, labelled, by_character, sieve)
     rows = _in_scheme(rows, scheme, target, sieve)
     if labels_known is not None:
         rows = _known(rows, frozenset(labels_known), sieve)
@@ -126,6 +127,7 @@ def _kept(
     name: str,
     named: Mapping[str, str],
     labelled: bool,
+    by_character: bool,
     sieve: Sieve,
 ) -> Iterator[TagRow]:
     has_said = False
@@ -138,7 +140,7 @@ def _kept(
             if not has_said and name != NAME:
                 sieve.say(_story(record, name, named))
                 has_said = True
-            row = _row(record, named)
+            row = _row(record, named, by_character)
         problem = row if isinstance(row, str) else _problem(row, labelled)
         if problem:
             sieve.refuse(record.source if isinstance(record, TagRow) else record.where, problem)
@@ -168,14 +170,14 @@ def _column(record: Record, role: str, named: Mapping[str, str]) -> str | None:
     return next((by_plain[name] for name in names if name in by_plain), None)
 
 
-def _row(record: Record, named: Mapping[str, str]) -> TagRow | str:
+def _row(record: Record, named: Mapping[str, str], by_character: bool) -> TagRow | str:
     """One record as a row, or what is wrong with it."""
     column = _column(record, "words", named)
     identity = str(record.cells.get("id", ""))
     if column is None or (column in _TAGS and "text" in record.cells):
         if not isinstance(record.cells.get("text"), str):
             return "neither words nor a text; fields are words and tags, or text and entities"
-        return entities.row_of(record, identity)
+        return entities.row_of(record, identity, by_character)
     tags = _column(record, "tags", named)
     return TagRow(
         words=_cells(record.cells[column]),
