@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, SectionScore):
         figures = {**value._asdict(), "accuracy": value.accuracy, "coverage": value.coverage}
         return {name: plain(figure) for name, figure in figures.items()}
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value

@@ -133,7 +133,7 @@ def _chances(differences: np.ndarray, level: float) -> tuple[Interval, float]:
     return Interval(float(low), float(high)), p_value
 
 
-def mcnemar(is_right_first: Sequence[bool], is_right_second: Sequence[bool]) -> McNemar:
+def mcnemar(is_right_first: ArrayLike, is_right_second: ArrayLike) -> McNemar:
     """Test whether two models are right equally often (McNemar 1947), exactly and two-sided.
 
     Rows on which both are right or both are wrong say nothing; the others split like a coin's

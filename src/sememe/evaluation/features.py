@@ -1,0 +1,120 @@
+"""Which layers make the best features for tagging? The six choices of Devlin et al. 2019, 5.3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sememe.evaluation.benchmarks.published import BERT, FEATURES, FINE_TUNED_F1
+from sememe.evaluation.finding import Holdings
+from sememe.evaluation.finetuning import run_benchmark
+from sememe.evaluation.outcomes import Outcome, ours_note
+from sememe.evaluation.preparing import RunSettings
+from sememe.evaluation.results import plain
+from sememe.evaluation.tables import PUBLISHED_MARK, Row, Table, figure, spread_figure
+from sememe.progress import SILENT, Reporter
+
+CHOICES = tuple(FEATURES)
+FINE_TUNED = "fine-tuned"
+# The paper's BiLSTM has 768 numbers in each of two layers; ours as many both ways together.
+READER_WIDTH = 384
+
+TITLES = {
+    "first": "embeddings",
+    "second-to-last": "second-to-last layer",
+    "last": "last layer",
+    "sum-last-four": "sum of the last four",
+    "concat-last-four": "last four, side by side",
+    "sum-all": "sum of all layers",
+    FINE_TUNED: "fine-tuned",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesResult:
+    """The outcomes of the choices, by name, in the order in which they were run."""
+
+    outcomes: dict[str, Outcome]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON."""
+        return plain(
+            {
+                "benchmark": "features",
+                "choices": {name: outcome.to_dict() for name, outcome in self.outcomes.items()},
+                "published": {**FEATURES, FINE_TUNED: FINE_TUNED_F1},
+                "published_source": f"{BERT}, Table 7, CoNLL-2003 dev",
+            }
+        )
+
+    def table(self) -> Table:
+        """Entity F1 of each choice beside the published one."""
+        first = next(iter(self.outcomes.values()))
+        parts, metric = list(first.parts), first.description.main_metric
+        printed = {**FEATURES, FINE_TUNED: FINE_TUNED_F1}
+        rows = [
+            Row(
+                TITLES[name],
+                [
+                    *(spread_figure(outcome.parts[part].spread(metric)) for part in parts),
+                    figure(printed[name]),
+                ],
+            )
+            for name, outcome in self.outcomes.items()
+        ]
+        return Table(
+            title=f"{first.description.title}: entity F1 by the layers that a tagger reads",
+            headings=["layers", *parts, f"BERT base, dev {PUBLISHED_MARK}"],
+            rows=rows,
+            notes=[
+                f"{PUBLISHED_MARK} published, not measured here: {BERT}, Table 7, CoNLL-2003.",
+                ours_note(first),
+            ],
+        )
+
+    def draw(self, path: str | Path) -> None:
+        """Draw the choices as bars, with the fine-tuned model as a line where it was run."""
+        from sememe import plots
+
+        first = next(iter(self.outcomes.values()))
+        part, metric = next(iter(first.parts)), first.description.main_metric
+        spreads = {n: one.parts[part].spread(metric) for n, one in self.outcomes.items()}
+        line = spreads.pop(FINE_TUNED, None)
+        plots.bars(
+            [TITLES[name] for name in spreads],
+            [100 * found.mean for found in spreads.values()],
+            path,
+            errors=[100 * found.sd for found in spreads.values()],
+            reference=None if line is None else (TITLES[FINE_TUNED], 100 * line.mean),
+            title=f"{first.description.title}: {part} F1 of {first.model} by layers",
+        )
+
+
+def compare_features(
+    model: str | Path,
+    holdings: Holdings,
+    settings: RunSettings,
+    *,
+    choices: Sequence[str] = CHOICES,
+    with_fine_tuning: bool = True,
+    reporter: Reporter = SILENT,
+) -> FeaturesResult:
+    """Train a tagger on each choice of frozen layers, and fine-tune the whole for comparison."""
+    outcomes = {}
+    for choice in [*choices, *([FINE_TUNED] if with_fine_tuning else [])]:
+        options = dict(settings.options)
+        if choice != FINE_TUNED:
+            options |= {"features": choice}
+            options.setdefault("reader_width", READER_WIDTH)
+        else:
+            # What was chosen for a small head on frozen layers would ruin the layers.
+            for name in ("reader_width", "learning_rate"):
+                options.pop(name, None)
+        own = replace(
+            settings, options=options, out=settings.out / choice if settings.out else None
+        )
+        reporter.note(f"{TITLES[choice]}:")
+        outcomes[choice] = run_benchmark(model, holdings, own, reporter=reporter)
+    return FeaturesResult(outcomes=outcomes)

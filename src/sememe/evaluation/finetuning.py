@@ -1,0 +1,244 @@
+"""Fine-tuning on a benchmark with one or several seeds: a model and files in, an outcome out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sememe.errors import InputError
+from sememe.evaluation.benchmarks import Benchmark
+from sememe.evaluation.finding import Holdings
+from sememe.evaluation.outcomes import Outcome, PartScores
+from sememe.evaluation.preparing import Prepared, RunSettings, prepare
+from sememe.evaluation.rows import gold_of, said_of
+from sememe.evaluation.scoring import score_all
+from sememe.evaluation.submissions import write_submissions
+from sememe.progress import SILENT, Reporter
+from sememe.storage.folder import MANIFEST, read_json, write_file, write_json
+from sememe.storage.provenance import provenance
+
+if TYPE_CHECKING:
+    from sememe.tasks.task import Task
+
+
+def is_task(model: str | Path) -> bool:
+    """Whether a folder holds a model that was fine-tuned already."""
+    manifest = Path(model) / MANIFEST
+    if not manifest.is_file():
+        return False
+    content = read_json(manifest)
+    return isinstance(content, dict) and content.get("kind") == "task"
+
+
+def run_benchmark(
+    model: str | Path,
+    holdings: Holdings,
+    settings: RunSettings,
+    *,
+    name: str = "",
+    reporter: Reporter = SILENT,
+) -> Outcome:
+    """Score a model on a benchmark: fine-tuned here once a seed, or as it is if it was before."""
+    begun_s = time.monotonic()
+    benchmark = holdings.benchmark
+    prepared = prepare(holdings, settings, needs_training=not is_task(model), reporter=reporter)
+    if is_task(model):
+        records, seeds = [_score_task(model, benchmark, prepared)], []
+    else:
+        seeds = list(settings.seeds)
+        records = []
+        for seed in seeds:
+            best = max((_main(record, benchmark) for record in records), default=float("-inf"))
+            records.append(_run_seed(model, benchmark, prepared, settings, seed, best, reporter))
+    parts = {
+        part: PartScores(
+            metrics={
+                metric: [record["scores"][part][metric] for record in records]
+                for metric in benchmark.metrics
+            },
+            num_rows=len(rows),
+            num_skipped=rows.num_skipped,
+        )
+        for part, rows in prepared.parts.items()
+    }
+    if settings.out is not None:
+        _write_predictions(settings.out / benchmark.name, prepared, records, benchmark)
+        best_record = max(records, key=lambda record: _main(record, benchmark))
+        write_submissions(
+            settings.out / "submission", prepared.unlabelled, best_record["unlabelled"]
+        )
+    return Outcome(
+        benchmark=benchmark.name,
+        model=name or Path(model).name,
+        seeds=seeds,
+        parts=parts,
+        num_train=len(prepared.train) if prepared.train is not None else 0,
+        seconds=sum(record["seconds"] for record in records) or time.monotonic() - begun_s,
+        options=dict(_options(benchmark, settings)) if seeds else {},
+        files=prepared.files,
+        notes=list(_notes(benchmark, prepared, settings)),
+        provenance=provenance(),
+    )
+
+
+# ---- one seed -------------------------------------------------------------------------------
+
+
+def _options(benchmark: Benchmark, settings: RunSettings) -> dict[str, Any]:
+    return {**benchmark.options, **settings.options}
+
+
+def _main(record: Mapping[str, Any], benchmark: Benchmark) -> float:
+    scores = [part[benchmark.main_metric] for part in record["scores"].values()]
+    return sum(scores) / len(scores)
+
+
+def _run_seed(
+    model: str | Path,
+    benchmark: Benchmark,
+    prepared: Prepared,
+    settings: RunSettings,
+    seed: int,
+    best: float,
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Fine-tune and score with one seed, or take what an earlier run left of it."""
+    place = None if settings.out is None else settings.out / benchmark.name / f"seed-{seed}.json"
+    key = _key(model, benchmark, prepared, settings, seed)
+    if place is not None and place.is_file():
+        kept = read_json(place)
+        if isinstance(kept, dict) and kept.get("key") == key:
+            reporter.note(f"{benchmark.name}, seed {seed}: taken from {place}.")
+            return kept
+    reporter.note(f"{benchmark.name}, seed {seed}:")
+    begun_s = time.monotonic()
+    task = _fitted(model, benchmark, prepared, settings, seed, reporter)
+    record = {"key": key, "seed": seed, **_scored(task, benchmark, prepared)}
+    # Test sets are large: only a seed that may be the best one answers them.
+    record["unlabelled"] = {}
+    if settings.out is not None and _main(record, benchmark) > best:
+        record["unlabelled"] = {
+            name: said_of(benchmark.kind, task.predict_rows(rows))
+            for name, rows in prepared.unlabelled.items()
+        }
+    record["seconds"] = time.monotonic() - begun_s
+    if place is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_json(place, record)
+    return record
+
+
+def _fitted(
+    model: str | Path,
+    benchmark: Benchmark,
+    prepared: Prepared,
+    settings: RunSettings,
+    seed: int,
+    reporter: Reporter,
+) -> Task:
+    from sememe.tasks.folder import task_class
+
+    task = task_class(benchmark.kind)(model, **{**_options(benchmark, settings), "seed": seed})
+    return task.fit(prepared.train, dev=_choosers(benchmark, prepared, settings), progress=reporter)
+
+
+def _choosers(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -> Any:
+    """The rows that choose the best epoch; False: the last one is taken."""
+    others = [part for part in prepared.parts if part != benchmark.chooses]
+    if benchmark.chooses in prepared.parts and (others or settings.choose_on_dev):
+        return prepared.parts[benchmark.chooses]
+    if settings.choose_on_dev:
+        return next(iter(prepared.parts.values()))
+    return False
+
+
+def _scored(task: Task, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
+    scores, said = {}, {}
+    for part, rows in prepared.parts.items():
+        said[part] = said_of(benchmark.kind, task.predict_rows(rows))
+        gold = gold_of(benchmark.kind, rows)
+        scores[part] = score_all(benchmark.metrics, gold, said[part], benchmark.positive)
+    return {"scores": scores, "said": said}
+
+
+def _score_task(model: str | Path, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
+    """Score a model that was fine-tuned before."""
+    from sememe.tasks.folder import load
+
+    begun_s = time.monotonic()
+    task = load(Path(model))
+    if task.name != benchmark.kind:
+        raise InputError(
+            f"{model} was fine-tuned to {task.name}; {benchmark.name} needs a model that can "
+            f"{benchmark.kind}."
+        )
+    if task.labels and benchmark.kind in ("classify", "pairs"):
+        rows = [row for part in prepared.parts.values() for row in part]
+        unknown = {str(row.label) for row in rows} - set(task.labels)
+        if unknown:
+            raise InputError(
+                f"{model} knows the labels {', '.join(task.labels[:10])}; {benchmark.name} has "
+                f"others: {', '.join(sorted(unknown)[:10])}."
+            )
+    record = _scored(task, benchmark, prepared)
+    record["unlabelled"] = {
+        name: said_of(benchmark.kind, task.predict_rows(rows))
+        for name, rows in prepared.unlabelled.items()
+    }
+    return {**record, "seed": None, "seconds": time.monotonic() - begun_s}
+
+
+def _key(
+    model: str | Path, benchmark: Benchmark, prepared: Prepared, settings: RunSettings, seed: int
+) -> str:
+    """What makes two runs the same: weights, rows, options and seed."""
+    folder = Path(model)
+    weights = sorted(folder.glob("*.safetensors"))
+    stamps = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in weights]
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in (prepared.train, *prepared.parts.values()):
+        for row in rows or ():
+            digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    facts = [
+        str(folder.resolve()), stamps, benchmark.name, benchmark.metrics, seed,
+        settings.choose_on_dev, sorted(_options(benchmark, settings).items()), digest.hexdigest(),
+    ]  # fmt: skip
+    return hashlib.blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
+
+
+# ---- what is told and kept --------------------------------------------------------------------
+
+
+def _notes(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -> list[str]:
+    notes = []
+    if settings.choose_on_dev and prepared.train is not None:
+        notes.append("The best epoch was chosen on dev rows.")
+    if benchmark.kind in ("classify", "pairs", "choose"):
+        shares = []
+        for part, rows in prepared.parts.items():
+            counts = Counter(gold_of(benchmark.kind, rows))
+            if counts:
+                shares.append(f"{part} {max(counts.values()) / counts.total():.1%}")
+        notes.append(f"The most frequent label alone: {', '.join(shares)}.")
+    return notes
+
+
+def _write_predictions(
+    folder: Path, prepared: Prepared, records: Sequence[Mapping[str, Any]], benchmark: Benchmark
+) -> None:
+    """Leave what was said beside what is right, for `sememe compare`."""
+    for record in records:
+        for part, rows in prepared.parts.items():
+            seed = "" if record["seed"] is None else f".seed-{record['seed']}"
+            gold = gold_of(benchmark.kind, rows)
+            path = folder / f"{part}{seed}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with write_file(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+                for row, right, said in zip(rows, gold, record["said"][part], strict=True):
+                    line = {"id": row.id or row.source, "gold": right, "predicted": said}
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -1,0 +1,212 @@
+"""What fine-tuning on benchmarks gave: scores by seed with all they stand on; tables and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sememe.errors import InputError
+from sememe.evaluation.benchmarks import ANSWER_SETS, GLUE, SETS, TAG_SETS, Benchmark
+from sememe.evaluation.results import plain
+from sememe.evaluation.scoring import METRICS
+from sememe.evaluation.tables import PUBLISHED_MARK, Row, Table, figure, gain_cells, spread_figure
+from sememe.metrics import Spread, spread
+
+_HEADINGS = {"f1": "F1", "exact": "EM"}
+
+KNOWN: dict[str, Benchmark] = {**GLUE, **SETS, **TAG_SETS, **ANSWER_SETS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartScores:
+    """The scores of one set of rows: a list a metric, one figure a seed, as shares."""
+
+    metrics: dict[str, list[float]]
+    num_rows: int
+    num_skipped: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """Share of the rows of the file that could be asked."""
+        total = self.num_rows + self.num_skipped
+        return self.num_rows / total if total else math.nan
+
+    def spread(self, metric: str) -> Spread:
+        """Mean and deviation over the seeds; NaN where a seed gave no figure."""
+        values = self.metrics[metric]
+        if not all(map(math.isfinite, values)):
+            return Spread(math.nan, math.nan, len(values))
+        return spread(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON."""
+        return {
+            "metrics": {
+                name: {**self.spread(name)._asdict(), "by_seed": values}
+                for name, values in self.metrics.items()
+            },
+            "num_rows": self.num_rows,
+            "num_skipped": self.num_skipped,
+            "coverage": self.coverage,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """One model on one benchmark."""
+
+    benchmark: str
+    model: str
+    seeds: list[int]
+    parts: dict[str, PartScores]
+    num_train: int
+    seconds: float
+    options: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def description(self) -> Benchmark:
+        """The benchmark that was asked."""
+        return KNOWN[self.benchmark]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON."""
+        return plain(
+            {
+                "benchmark": self.benchmark,
+                "title": self.description.title,
+                "model": self.model,
+                "seeds": self.seeds,
+                "main_metric": self.description.main_metric,
+                "parts": {name: part.to_dict() for name, part in self.parts.items()},
+                "num_train": self.num_train,
+                "seconds": round(self.seconds, 2),
+                "options": self.options,
+                "files": self.files,
+                "notes": self.notes,
+                "published": [vars(row) for row in self.description.published],
+                "provenance": self.provenance,
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Outcome:
+        """Take up what `to_dict` gave, from an earlier run."""
+        try:
+            parts = {
+                name: PartScores(
+                    metrics={
+                        metric: [math.nan if x is None else float(x) for x in own["by_seed"]]
+                        for metric, own in part["metrics"].items()
+                    },
+                    num_rows=part["num_rows"],
+                    num_skipped=part["num_skipped"],
+                )
+                for name, part in content["parts"].items()
+            }
+            names = ("benchmark", "model", "seeds", "num_train", "seconds", "options", "files")
+            if content["benchmark"] not in KNOWN:
+                raise ValueError(f"benchmark {content['benchmark']!r}")
+            return cls(parts=parts, **{name: content[name] for name in names})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"This is no result of `sememe evaluate … --json`: {error} is missing or bad."
+            ) from error
+
+
+def read_outcomes(content: Any) -> list[Outcome]:
+    """The outcomes in a JSON value that an evaluation printed."""
+    if isinstance(content, Mapping) and "outcomes" in content:
+        return [Outcome.from_dict(one) for one in content["outcomes"]]
+    return [Outcome.from_dict(content if isinstance(content, Mapping) else {})]
+
+
+def benchmark_table(outcomes: Sequence[Outcome]) -> Table:
+    """Lay published rows, earlier outcomes and the newest one out; the last one is ours.
+
+    Gains are counted from the first outcome where there are several, else from the published row
+    that the benchmark names, on the same set of rows.
+    """
+    description = outcomes[-1].description
+    metrics = description.metrics
+    shorts = [METRICS[name].short for name in metrics]
+    headings = [_HEADINGS.get(short, short) for short in shorts]
+    baselines = _baselines(outcomes)
+    rows = [
+        Row(
+            row.system,
+            [
+                row.split,
+                *(figure(row.scores.get(short)) for short in shorts),
+                *gain_cells(baselines.get(row.split), row.scores.get(shorts[0])),
+            ],
+            is_published=True,
+        )
+        for row in description.published
+    ]
+    for outcome in outcomes:
+        for part, scores in outcome.parts.items():
+            mean = 100 * scores.spread(metrics[0]).mean
+            rows.append(
+                Row(
+                    outcome.model,
+                    [
+                        part,
+                        *(spread_figure(scores.spread(name)) for name in metrics),
+                        *gain_cells(baselines.get(part), mean),
+                    ],
+                )
+            )
+    return Table(
+        title=f"{description.title} ({description.name})",
+        headings=["system", "set", *headings, "gain", "error reduction"],
+        rows=rows,
+        notes=list(_notes(outcomes[-1])),
+    )
+
+
+def _baselines(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """The score that gains are counted from, by the set of rows."""
+    description = outcomes[-1].description
+    short = METRICS[description.main_metric].short
+    found = {
+        row.split: row.scores[short]
+        for row in description.published
+        if row.system == description.baseline and short in row.scores
+    }
+    if len(outcomes) > 1:
+        first = outcomes[0]
+        found |= {
+            name: 100 * part.spread(description.main_metric).mean
+            for name, part in first.parts.items()
+        }
+    return found
+
+
+def _notes(outcome: Outcome) -> Iterator[str]:
+    sources = dict.fromkeys(row.source for row in outcome.description.published)
+    if sources:
+        yield f"{PUBLISHED_MARK} published, not measured here: {'; '.join(sources)}."
+    yield from (ours_note(outcome), *outcome.notes)
+
+
+def ours_note(outcome: Outcome) -> str:
+    """What the figures of one outcome stand on."""
+    rows = ", ".join(
+        f"{name} {part.num_rows:,}"
+        + (f" ({part.coverage:.1%} of its rows)" if part.num_skipped else "")
+        for name, part in outcome.parts.items()
+    )
+    num_seeds = len(outcome.seeds)
+    seeds = f"seeds {', '.join(map(str, outcome.seeds))}" if num_seeds else "as it was fine-tuned"
+    if num_seeds == 1:
+        seeds = f"seed {outcome.seeds[0]}"
+    learned = f"{outcome.num_train:,} training rows; " if outcome.num_train else ""
+    mean = "; mean ± standard deviation" if num_seeds > 1 else ""
+    version = outcome.provenance.get("versions", {}).get("sememe", "")
+    time = f"{outcome.seconds:.0f} s; sememe {version}"
+    return f"{outcome.model}: {learned}{rows}; {seeds}{mean}; {time}."
