@@ -14,6 +14,7 @@ from sememe.evaluation.outcomes import Outcome, ours_note
 from sememe.evaluation.preparing import RunSettings
 from sememe.evaluation.results import plain
 from sememe.evaluation.tables import PUBLISHED_MARK, Row, Table, figure, spread_figure
+from sememe.plots.style import Paths
 from sememe.progress import SILENT, Reporter
 
 CHOICES = tuple(FEATURES)
@@ -74,7 +75,7 @@ class FeaturesResult:
             ],
         )
 
-    def draw(self, path: str | Path) -> None:
+    def draw(self, path: Paths) -> None:
         """Draw the choices as bars, with the fine-tuned model as a line where it was run."""
         from sememe import plots
 

@@ -15,7 +15,7 @@ from sememe.evaluation.benchmarks import Benchmark
 from sememe.evaluation.finding import Holdings
 from sememe.evaluation.outcomes import Outcome, PartScores
 from sememe.evaluation.preparing import Prepared, RunSettings, prepare
-from sememe.evaluation.rows import gold_of, said_of
+from sememe.evaluation.rows import best_thresholds, gold_of, said_of
 from sememe.evaluation.scoring import score_all
 from sememe.evaluation.submissions import write_submissions
 from sememe.progress import SILENT, Reporter
@@ -79,9 +79,10 @@ def run_benchmark(
         parts=parts,
         num_train=len(prepared.train) if prepared.train is not None else 0,
         seconds=sum(record["seconds"] for record in records) or time.monotonic() - begun_s,
-        options=dict(_options(benchmark, settings)) if seeds else {},
+        options=_options(model, benchmark, settings) if seeds else {},
         files=prepared.files,
-        notes=list(_notes(benchmark, prepared, settings)),
+        notes=_notes(benchmark, prepared, settings),
+        details=[record["details"] for record in records if record["details"]],
         provenance=provenance(),
     )
 
@@ -89,8 +90,22 @@ def run_benchmark(
 # ---- one seed -------------------------------------------------------------------------------
 
 
-def _options(benchmark: Benchmark, settings: RunSettings) -> dict[str, Any]:
-    return {**benchmark.options, **settings.options}
+def _options(model: str | Path, benchmark: Benchmark, settings: RunSettings) -> dict[str, Any]:
+    """The user's options over the benchmark's; rows no longer than the network can see them."""
+    from sememe.tasks.folder import task_class
+
+    options = {**benchmark.options, **settings.options}
+    if "length" not in settings.options:
+        wanted = options.get("length", task_class(benchmark.kind).config_class().length)
+        options["length"] = min(wanted, _longest(Path(model)) or wanted)
+    return options
+
+
+def _longest(folder: Path) -> int:
+    """The most tokens that a network sees at once; 0 where its folder does not tell."""
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    names = ("max_position_embeddings", "n_positions")
+    return next((int(config[name]) for name in names if config.get(name)), 0)
 
 
 def _main(record: Mapping[str, Any], benchmark: Benchmark) -> float:
@@ -143,7 +158,8 @@ def _fitted(
 ) -> Task:
     from sememe.tasks.folder import task_class
 
-    task = task_class(benchmark.kind)(model, **{**_options(benchmark, settings), "seed": seed})
+    options = {**_options(model, benchmark, settings), "seed": seed}
+    task = task_class(benchmark.kind)(model, **options)
     return task.fit(prepared.train, dev=_choosers(benchmark, prepared, settings), progress=reporter)
 
 
@@ -158,12 +174,15 @@ def _choosers(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -
 
 
 def _scored(task: Task, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
-    scores, said = {}, {}
+    scores, said, details = {}, {}, {}
     for part, rows in prepared.parts.items():
-        said[part] = said_of(benchmark.kind, task.predict_rows(rows))
+        predictions = task.predict_rows(rows)
+        said[part] = said_of(benchmark.kind, predictions)
         gold = gold_of(benchmark.kind, rows)
         scores[part] = score_all(benchmark.metrics, gold, said[part], benchmark.positive)
-    return {"scores": scores, "said": said}
+        if benchmark.main_metric.startswith("squad2"):
+            details[part] = best_thresholds(gold, predictions)
+    return {"scores": scores, "said": said, "details": details}
 
 
 def _score_task(model: str | Path, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
@@ -206,7 +225,8 @@ def _key(
             digest.update(repr(row).encode("utf-8", "surrogatepass"))
     facts = [
         str(folder.resolve()), stamps, benchmark.name, benchmark.metrics, seed,
-        settings.choose_on_dev, sorted(_options(benchmark, settings).items()), digest.hexdigest(),
+        settings.choose_on_dev, digest.hexdigest(),
+        sorted(_options(model, benchmark, settings).items()),
     ]  # fmt: skip
     return hashlib.blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
 

@@ -28,10 +28,11 @@ def average(scores: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class GLUEResult:
-    """The outcomes of the tasks whose files were there, and what was missing."""
+    """The outcomes of the tasks whose files were there, what was missing, and earlier outcomes."""
 
     outcomes: list[Outcome]
     missing: dict[str, list[str]] = field(default_factory=dict)
+    earlier: list[Outcome] = field(default_factory=list)
 
     @property
     def columns(self) -> dict[str, tuple[PartScores, str]]:
@@ -86,21 +87,7 @@ class GLUEResult:
             )
             for row in PUBLISHED
         ]
-        own = {
-            column: spread_figure(part.spread(metric))
-            for column, (part, metric) in self.columns.items()
-        }
-        ours = self.outcomes[-1].model if self.outcomes else "ours"
-        rows.append(
-            Row(
-                ours,
-                [
-                    *(_cell(task, own) for task in tasks),
-                    figure(average(self.means)),
-                    *([] if is_whole else [figure(_mean(self.means, measured))]),
-                ],
-            )
-        )
+        rows += [_own_row(one, tasks, [] if is_whole else measured) for one in self._systems()]
         short = [] if is_whole else [f"mean of {len(measured)}"]
         names = ["MNLI-(m/mm)" if task == "MNLI" else task for task in tasks]
         return Table(
@@ -110,6 +97,16 @@ class GLUEResult:
             rows=rows,
             notes=self._notes(),
         )
+
+    def _systems(self) -> list[GLUEResult]:
+        """The results of each earlier model, then ours."""
+        models = dict.fromkeys(outcome.model for outcome in self.earlier)
+        own = [[one for one in self.earlier if one.model == model] for model in models]
+        return [*(GLUEResult(outcomes=outcomes) for outcomes in own), self]
+
+    def __str__(self) -> str:
+        """The papers' table, and every metric below it."""
+        return f"{self.table()}\n\n{self.detail()}"
 
     def _notes(self) -> list[str]:
         num_seeds = max((len(outcome.seeds) for outcome in self.outcomes), default=0)
@@ -148,6 +145,22 @@ class GLUEResult:
         headings = ["task", "metric", "score", "rows", "coverage", "learned", "seeds", "seconds"]
         notes = [ours_note(self.outcomes[-1]).rpartition("; ")[2]] if self.outcomes else []
         return Table(title="", headings=headings, rows=rows, notes=notes)
+
+
+def _own_row(result: GLUEResult, tasks: Sequence[str], measured: Sequence[str]) -> Row:
+    cells = {
+        column: spread_figure(part.spread(metric))
+        for column, (part, metric) in result.columns.items()
+    }
+    means = {**dict.fromkeys(GLUE_COLUMNS, math.nan), **result.means}
+    return Row(
+        result.outcomes[-1].model if result.outcomes else "ours",
+        [
+            *(_cell(task, cells) for task in tasks),
+            figure(average(means)),
+            *([figure(_mean(means, measured))] if measured else []),
+        ],
+    )
 
 
 def _cell(task: str, cells: Mapping[str, str]) -> str:

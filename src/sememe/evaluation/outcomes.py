@@ -66,6 +66,8 @@ class Outcome:
     options: dict[str, Any] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    # What a metric cannot say, once a seed: such as SQuAD 2.0's best thresholds.
+    details: list[dict[str, Any]] = field(default_factory=list)
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,6 +90,7 @@ class Outcome:
                 "options": self.options,
                 "files": self.files,
                 "notes": self.notes,
+                "details": self.details,
                 "published": [vars(row) for row in self.description.published],
                 "provenance": self.provenance,
             }

@@ -65,12 +65,10 @@ def prepare(
             f"{next(iter(benchmark.parts.values()))[0].pattern} is missing."
         )
 
-    def read(found: Found, *, labelled: bool = True) -> Rows[Any]:
-        return read_rows(
-            benchmark, found, labelled=labelled, skip_bad=settings.skip_bad, on_note=reporter.note
-        )
+    def read(found: Found, **how: bool) -> Rows[Any]:
+        return read_rows(benchmark, found, skip_bad=settings.skip_bad, on_note=reporter.note, **how)
 
-    train = read(source) if source and needs_training else None
+    train = read(source, is_learned=True) if source and needs_training else None
     rows = {part: read(found) for part, found in parts.items()}
     for own_rows in rows.values():
         check_answerable(benchmark, own_rows)

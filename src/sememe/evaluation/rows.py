@@ -10,6 +10,7 @@ from sememe.errors import InputError
 from sememe.evaluation.benchmarks import Benchmark, Kind
 from sememe.evaluation.finding import Found
 from sememe.examples.labelled import Rows, TextRow
+from sememe.metrics import best_threshold, score_answer_or_none
 
 _TEXT_KINDS = ("classify", "pairs", "regress", "choose")
 
@@ -19,10 +20,14 @@ def read_rows(
     found: Found,
     *,
     labelled: bool = True,
+    is_learned: bool = False,
     skip_bad: bool = False,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> Rows[Any]:
-    """Read the files of one part of a benchmark as its task takes rows."""
+    """Read the files of one part of a benchmark as its task takes rows.
+
+    Answers that are to be learned need their place in the context; to score, their texts will do.
+    """
     more: dict[str, Any] = {"skip_bad": skip_bad, "on_note": on_note}
     paths = [str(path) for path in found.paths]
     if benchmark.kind in _TEXT_KINDS:
@@ -39,7 +44,7 @@ def read_rows(
         return read_tags(paths, labelled=labelled, **more)
     from sememe.examples.labelled import read_answers
 
-    return read_answers(paths, **more)
+    return read_answers(paths, spans="nearest" if is_learned else "texts", **more)
 
 
 def _spelled(row: TextRow, spellings: Mapping[str, str]) -> TextRow:
@@ -82,3 +87,19 @@ def check_answerable(benchmark: Benchmark, rows: Sequence[Any]) -> None:
                 f"{row.source}: the question {row.id} has no answer, which {benchmark.name} does "
                 "not know; such files are scored as squad2.0."
             )
+
+
+def best_thresholds(gold: Sequence[Sequence[str]], predictions: Sequence[Any]) -> dict[str, float]:
+    """The best scores that another no-answer threshold would have given (SQuAD 2.0's script)."""
+    texts = [one.best_text for one in predictions]
+    scores = [score_answer_or_none(text, own) for text, own in zip(texts, gold, strict=True)]
+    found: dict[str, float] = {}
+    for figure in ("exact", "f1"):
+        best = best_threshold(
+            [getattr(score, figure) for score in scores],
+            [one.no_answer for one in predictions],
+            [bool(own) for own in gold],
+            [not text for text in texts],
+        )
+        found |= {f"best_{figure}": best.score, f"best_{figure}_threshold": best.threshold}
+    return found

@@ -267,7 +267,6 @@ _CLUENER = Benchmark(
 
 # ---- answers ------------------------------------------------------------------------------
 
-_LONG = {"length": 384}
 _SQUAD_1 = Benchmark(
     name="squad1.1",
     title="SQuAD 1.1",
@@ -276,7 +275,6 @@ _SQUAD_1 = Benchmark(
     parts={"dev": (Files("squad*/dev-v1.1.json"),)},
     metrics=("squad_f1", "squad_exact"),
     published=published.SQUAD_1,
-    options=_LONG,
     baseline="ELMo's baseline",
 )
 _SQUAD_2 = Benchmark(
@@ -287,7 +285,6 @@ _SQUAD_2 = Benchmark(
     parts={"dev": (Files("squad*/dev-v2.0.json"),)},
     metrics=("squad2_f1", "squad2_exact"),
     published=published.SQUAD_2,
-    options=_LONG,
 )
 _CMRC = Benchmark(
     name="cmrc2018",
@@ -300,7 +297,6 @@ _CMRC = Benchmark(
     },
     metrics=("cmrc_f1", "cmrc_exact"),
     published=published.CMRC,
-    options=_LONG,
 )
 _DRCD = Benchmark(
     name="drcd",
@@ -311,7 +307,6 @@ _DRCD = Benchmark(
     chooses="dev",
     metrics=("cmrc_f1", "cmrc_exact"),
     published=published.DRCD,
-    options=_LONG,
 )
 
 SETS = by_name(
