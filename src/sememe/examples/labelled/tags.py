@@ -44,7 +44,7 @@ def read_tags(
     encoding: str = "utf-8",
     on_note: Note = silent,
 ) -> Rows[TagRow]:
-    """Read tagged sentences of paths or of an iterable; `target` asks for another scheme.
+    """Read tagged sentences of paths or of an iterable; `target` asks for another scheme of spans.
 
     Columns of CoNLL files are numbered from 0, or from the end below 0; those of other files are
     named, or known by their names. Text with entities becomes words and IOB2 tags. Without
@@ -212,7 +212,7 @@ def _in_scheme(rows: list[TagRow], scheme: str, target: str, sieve: Sieve) -> li
     source: Scheme = tagging.detect_scheme(tagged) if scheme == "auto" else scheme  # type: ignore[assignment]
     if scheme == "auto":
         sieve.say(f"The tags are written in {_NAMES[source]}.")
-    if target in ("same", source):
+    if target in ("same", source) or source == "none":
         return rows
     return [
         row

@@ -1,0 +1,268 @@
+"""Extractive answers: a question and a context in, the span of the context that answers it out.
+
+A start and an end vector (Devlin et al. 2019, 4.2). Contexts longer than the network sees are read
+in overlapping windows; the best valid span of all of them is the answer, as characters of the
+user's own text. Questions may have none: then both vectors shall point at the row's first token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from sememe import metrics
+from sememe.examples import answers as spans
+from sememe.examples.answers import TokenSpan, Window, WindowScores
+from sememe.examples.labelled import AnswerRow, Rows, read_answers
+from sememe.metrics import AnswerScore
+from sememe.options import check_choices, check_ranges, option
+from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.items import Item
+from sememe.tasks.task import Task
+from sememe.tasks.texts import is_gpt
+from sememe.tokens.subwords import Encoding
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerConfig(FinetuneConfig):
+    """How answers are learned and looked for."""
+
+    length: int = option(384, "Most tokens of a question with a window of its context.")
+    stride: int = option(128, "Tokens from the start of one window to that of the next.")
+    question_length: int = option(64, "Most tokens of a question; longer ones are cut.")
+    answer_length: int = option(30, "Most tokens of an answer.")
+    num_best: int = option(20, "Answers that a prediction lists, the best first.")
+    scorer: Literal["auto", "squad", "cmrc"] = option(
+        "auto", "How answers are scored: by words as SQuAD, or by characters as CMRC does."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy, naming the option and its range."""
+        super().__post_init__()
+        check_choices(self, scorer=("auto", "squad", "cmrc"))
+        check_ranges(
+            self, stride=(1, 2**20), question_length=(1, 2**20), answer_length=(1, 4_096),
+            num_best=(1, 10_000),
+        )  # fmt: skip
+
+
+class Candidate(NamedTuple):
+    """Characters `start` up to `end` of the context as an answer."""
+
+    text: str
+    start: int
+    end: int
+    probability: float
+
+
+class Answered(NamedTuple):
+    """The answer to a question; text "" and places -1 where the context holds none."""
+
+    id: str
+    text: str
+    start: int
+    end: int
+    probability: float
+    no_answer: float  # how much better no answer scores than the best span
+    candidates: tuple[Candidate, ...]  # the best spans, whether or not one was taken
+
+    @property
+    def best_text(self) -> str:
+        """The best span's text, also where no answer was preferred."""
+        return self.candidates[0].text if self.candidates else ""
+
+
+class Extent(NamedTuple):
+    """The window of an item, and where its tokens lie in the sequence."""
+
+    window: Window
+    offset: int
+    null_index: int
+    encoding: Encoding  # of the whole context
+
+
+class Answer(Task):
+    """A span of the context for each question.
+
+    task = sememe.Answer("runs/bert").fit("train-v1.1.json", dev="dev-v1.1.json", out="runs/qa")
+    """
+
+    name = "answer"
+    main_metric = "f1"
+    has_labels = False
+    config_class = AnswerConfig
+    config: AnswerConfig
+
+    def read(self, data: Any, *, labelled: bool, **reading: Any) -> Rows[AnswerRow]:
+        """Read questions with their contexts and answers."""
+        return read_answers(data, labelled=labelled, **reading)
+
+    def labels_of(self, rows: Several[AnswerRow]) -> list[str]:
+        """None; but whether some questions have no answer is kept."""
+        self.learned = {"has_impossible": any(row.is_impossible for row in rows)}
+        return []
+
+    # ---- windows --------------------------------------------------------------------------
+
+    def encode(self, rows: Several[AnswerRow]) -> list[Item]:
+        """One sequence for each window: the question, then the tokens of the context in it."""
+        questions = self.coder.encode([row.question for row in rows])
+        distinct = list(dict.fromkeys(row.context for row in rows))
+        contexts = dict(zip(distinct, self.coder.encode(distinct), strict=True))
+        items = []
+        for index, (row, question) in enumerate(zip(rows, questions, strict=True)):
+            items += self._items(index, row, question, contexts[row.context])
+        return items
+
+    def _items(
+        self, index: int, row: AnswerRow, question: Encoding, context: Encoding
+    ) -> list[Item]:
+        # Half of a short sequence at least is left for the context.
+        most = min(self.config.question_length, self.coder.room(2) // 2)
+        question_ids = question.ids[:most]
+        size = self.coder.room(2) - len(question_ids)
+        is_known, span = self._span(row, context)
+        items = []
+        for window in spans.context_windows(len(context.ids), size, self.config.stride):
+            framed = self.coder.frame(question_ids, context.ids[window.start : window.end])
+            # A GPT's first token has seen nothing yet; its last one has read all.
+            null_index = len(framed.sequence.ids_T) - 1 if is_gpt(self.coder) else 0
+            extent = Extent(window, framed.starts[1], null_index, context)
+            target = spans.window_target(span, window, extent.offset, null_index)
+            items.append(
+                Item((framed.sequence,), index, target if is_known else None, extra=extent)
+            )
+        return items
+
+    def _span(self, row: AnswerRow, context: Encoding) -> tuple[bool, TokenSpan | None]:
+        """Whether the answer is known, and the tokens of the first one that has a place."""
+        placed = next((answer for answer in row.answers if answer.start >= 0), None)
+        if placed is None:
+            return row.is_impossible, None
+        end = placed.start + len(placed.text)
+        return True, spans.token_span(placed.start, end, context.starts, context.ends)
+
+    def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
+        """A linear map from each token to the scores of a start and an end."""
+        from sememe.networks.heads import SpanHead
+
+        # The papers' programs put no dropout before it, and a bias on every network.
+        return SpanHead(width, 2, dropout=0.0, has_bias=True)
+
+    # ---- predictions ----------------------------------------------------------------------
+
+    def decode(
+        self, row: AnswerRow, items: Several[Item], outputs: Several[np.ndarray]
+    ) -> Answered:
+        """The best valid span over all windows, or none where that scores better."""
+        windows, nulls = [], []
+        for item, output in zip(items, outputs, strict=True):
+            window, offset, null_index, context = item.extra
+            own = output[offset : offset + window.end - window.start].astype(np.float64)
+            windows.append(WindowScores(window, own[:, 0], own[:, 1]))
+            nulls.append(float(output[null_index].sum(dtype=np.float64)))
+        table_SL = spans.span_scores(windows, len(context.ids), self.config.answer_length)
+        null_score = min(nulls)
+        may_be_none = self.learned.get("has_impossible", False)
+        found = spans.best_spans(
+            table_SL, self.config.num_best, null_score if may_be_none else -np.inf
+        )
+        candidates = []
+        for one in found:
+            start, end = spans.char_span(
+                row.context, TokenSpan(one.first, one.last), context.starts, context.ends
+            )
+            candidates.append(Candidate(row.context[start:end], start, end, one.probability))
+        no_answer = null_score - found[0].score if found else np.inf
+        return self._chosen(row, candidates, float(no_answer))
+
+    def _chosen(self, row: AnswerRow, candidates: list[Candidate], no_answer: float) -> Answered:
+        is_none = self.learned.get("has_impossible", False) and no_answer > self.threshold
+        if is_none or not candidates:
+            best = candidates[0].probability if candidates else 0.0
+            # Of all spans and none, none has the share that its score says.
+            chance = best * float(np.exp(min(no_answer, 700.0))) if candidates else 1.0
+            return Answered(row.id, "", -1, -1, min(chance, 1.0), no_answer, tuple(candidates))
+        return Answered(row.id, *candidates[0], no_answer, tuple(candidates))
+
+    @property
+    def threshold(self) -> float:
+        """How much better no answer must score than the best span to be preferred."""
+        return float(self.learned.get("threshold", 0.0))
+
+    def written(self, row: AnswerRow, prediction: Answered, *, num: int, has_chances: bool) -> str:
+        """The best answers, each with its place in the context."""
+        chosen: list[Any] = [prediction]
+        if num != 1:
+            others = [one for one in prediction.candidates if one.start != prediction.start]
+            chosen += others if num < 0 else others[: num - 1]
+        return "\t".join(
+            f"{one.text} {one.probability:.6g}" if has_chances else one.text for one in chosen
+        ).replace("\n", " ")
+
+    # ---- scores ---------------------------------------------------------------------------
+
+    def settle(self, rows: Several[AnswerRow], predictions: Several[Answered]) -> None:
+        """Choose the threshold above which no answer is preferred, by the F1 of dev rows."""
+        if not self.learned.get("has_impossible") or not any(row.is_impossible for row in rows):
+            return
+        scores = self._scores(rows, [one.best_text for one in predictions])
+        best = _best_threshold(rows, predictions, [score.f1 for score in scores])
+        threshold = best.threshold
+        if best.score <= sum(row.is_impossible for row in rows) / len(rows):
+            # Nothing beats answering nothing, for which the official script has no threshold.
+            threshold = min(one.no_answer for one in predictions) - 1.0
+        self.learned = {**self.learned, "threshold": threshold}
+
+    def score(self, rows: Several[AnswerRow], predictions: Several[Answered]) -> dict[str, float]:
+        """Exact match and F1, by the official rules.
+
+        While a task with questions without answers learns, its threshold is not chosen yet: the
+        scores are then those at the best one, as the official script reports them too.
+        """
+        is_open = self.learned.get("has_impossible") and "threshold" not in self.learned
+        if is_open and any(row.is_impossible for row in rows):
+            scores = self._scores(rows, [one.best_text for one in predictions])
+            return {
+                "f1": _best_threshold(rows, predictions, [one.f1 for one in scores]).score,
+                "exact": _best_threshold(rows, predictions, [one.exact for one in scores]).score,
+            }
+        mean = metrics.mean_answer_score(self._scores(rows, [one.text for one in predictions]))
+        return {"f1": mean.f1, "exact": mean.exact}
+
+    def _scores(self, rows: Several[AnswerRow], said: list[str]) -> list[AnswerScore]:
+        by_character = self.config.scorer == "cmrc"
+        if self.config.scorer == "auto":
+            by_character = _are_chinese([answer.text for row in rows for answer in row.answers])
+        return [
+            _score(text, [answer.text for answer in row.answers], by_character)
+            for row, text in zip(rows, said, strict=True)
+        ]
+
+
+def _score(text: str, golds: list[str], by_character: bool) -> AnswerScore:
+    if not by_character:
+        return metrics.score_answer_or_none(text, golds)
+    if not golds or not text:  # CMRC knows no such questions; as SQuAD 2.0
+        return AnswerScore(float(bool(golds) == bool(text)), float(bool(golds) == bool(text)))
+    return metrics.score_chinese_answer(text, golds)
+
+
+def _are_chinese(texts: list[str]) -> bool:
+    """Whether most of these texts are Chinese: a foreign name in brackets does not count."""
+    num_chinese = sum(any("\u4e00" <= char <= "\u9fff" for char in text) for text in texts)
+    return 2 * num_chinese > len(texts)
+
+
+def _best_threshold(
+    rows: Several[AnswerRow], predictions: Several[Answered], scores: list[float]
+) -> metrics.Threshold:
+    return metrics.best_threshold(
+        scores,
+        [one.no_answer for one in predictions],
+        has_answer=[not row.is_impossible for row in rows],
+        is_empty=[not one.best_text for one in predictions],
+    )

@@ -1,0 +1,263 @@
+"""Tagging: words in, a tag for each out, on its first sub-word; the rest is not asked about.
+
+Sentences longer than the network sees are read in overlapping windows, never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from sememe import metrics
+from sememe.errors import InputError, OptionError
+from sememe.examples import tagging
+from sememe.examples.labelled import Rows, TagRow, read_tags, sorted_labels
+from sememe.examples.tagging import IGNORE_ID, OUTSIDE, Span, WordPieces
+from sememe.networks.windows import Window, windows
+from sememe.options import check_choices, option
+from sememe.tasks.classify import softmax
+from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.items import Item
+from sememe.tasks.task import Task
+from sememe.tasks.texts import is_gpt
+
+_LETTERS = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagConfig(FinetuneConfig):
+    """How a tagger learns."""
+
+    scheme: Literal["iob2", "iob1", "bioes", "same"] = option(
+        "iob2", "Scheme that spans are learned and written in, whatever that of the files."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy."""
+        super().__post_init__()
+        check_choices(self, scheme=("iob2", "iob1", "bioes", "same"))
+
+
+class TaggedSpan(NamedTuple):
+    """Characters `start` up to `end` of a text are of one type; the probability is the words'."""
+
+    type: str
+    text: str
+    start: int
+    end: int
+    probability: float
+
+
+class Tagging(NamedTuple):
+    """The words of a row with their tags; word i is text[starts[i]:ends[i]]."""
+
+    text: str  # the row's own, or its words with a space between them
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    spans: tuple[TaggedSpan, ...]
+
+
+class Extent(NamedTuple):
+    """Which words an item answers for, and where their first pieces lie in its sequence."""
+
+    word_indices: np.ndarray
+    places: np.ndarray
+
+
+class Tag(Task):
+    """One tag for each word.
+
+    task = sememe.Tag("runs/bert").fit("eng.train", dev="eng.testa", out="runs/names")
+    """
+
+    name = "tag"
+    main_metric = "f1"
+    config_class = TagConfig
+    config: TagConfig
+
+    def read(self, data: Any, *, labelled: bool, **reading: Any) -> Rows[TagRow]:
+        """Read tagged words; without tags also running text, which is cut into words."""
+        columns = reading.pop("columns", None) or {}
+        for role, column in columns.items():
+            if role not in ("words", "tags"):
+                raise OptionError(f"tag rows have no part {role!r}; they have words, tags.")
+            # Names of columns, or numbers: from 0, as CoNLL's files are described.
+            number = str(column).removeprefix("-")
+            named = int(column) if number.isdecimal() else column
+            reading["word_column" if role == "words" else "tag_column"] = named
+        return read_tags(
+            data,
+            labelled=labelled,
+            target=self.config.scheme,
+            labels_known=self.labels if labelled and self.labels else None,
+            by_character=self.learned.get("by_character", False),
+            **reading,
+        )
+
+    def labels_of(self, rows: Several[TagRow]) -> list[str]:
+        """The tags of the rows, and those that the scheme has for the same types.
+
+        Where every word is one character, running text will be cut the same way.
+        """
+        found = {tag for row in rows for tag in row.tags or ()}
+        scheme = tagging.detect_scheme(row.tags or () for row in rows)
+        if scheme != "none" and self.config.scheme != "same":
+            scheme = self.config.scheme
+        if scheme != "none":
+            kinds = {tagging.split_tag(tag)[1] for tag in found} - {""}
+            found |= {OUTSIDE} | {
+                f"{letter}-{kind}" for kind in kinds for letter in _LETTERS[scheme]
+            }
+        if len(found) < 2:
+            raise InputError(f"Every word has the tag {min(found)!r}: there is nothing to learn.")
+        is_single = all(len(word) == 1 for row in rows for word in row.words)
+        has_chinese = any("\u4e00" <= word <= "\u9fff" for row in rows for word in row.words)
+        self.learned = {"scheme": scheme, "by_character": is_single and has_chinese}
+        return sorted_labels(found)
+
+    # ---- words and sub-words --------------------------------------------------------------
+
+    def encode(self, rows: Several[TagRow]) -> list[Item]:
+        """One sequence for each window over the pieces of a row."""
+        room = self.coder.room(1)
+        items = []
+        for index, pieces in enumerate(self._pieces(rows)):
+            targets = self._targets(rows[index], pieces)
+            for window in windows(len(pieces.ids), room, room // 2):
+                items.append(self._item(index, pieces, targets, window))
+        return items
+
+    def _pieces(self, rows: Several[TagRow]) -> list[WordPieces]:
+        """Cut the words of all rows; each distinct word is cut once."""
+        # Byte-level BPE sees the space that stands before every word but the first.
+        space = " " if is_gpt(self.coder) else ""
+        texts = [[space * (i > 0) + word for i, word in enumerate(row.words)] for row in rows]
+        distinct = list(dict.fromkeys(text for row in texts for text in row))
+        own = {
+            text: encoding.ids
+            for text, encoding in zip(distinct, self.coder.encode(distinct), strict=True)
+        }
+        tokenizer: Any = self.coder
+        tokenizer = tokenizer.tokenizer
+        unknown_id = tokenizer.end_id if is_gpt(self.coder) else tokenizer.unk_id
+        return [tagging.join_pieces([own[text] for text in row], unknown_id) for row in texts]
+
+    def _targets(self, row: TagRow, pieces: WordPieces) -> np.ndarray | None:
+        if row.tags is None or any(tag not in self._numbers for tag in row.tags):
+            return None
+        return tagging.targets_of(pieces, [self._numbers[tag] for tag in row.tags])
+
+    @property
+    def _numbers(self) -> dict[str, int]:
+        return {label: index for index, label in enumerate(self.labels)}
+
+    def _item(
+        self, index: int, pieces: WordPieces, targets: np.ndarray | None, window: Window
+    ) -> Item:
+        framed = self.coder.frame(pieces.ids[window.start : window.end])
+        shift = framed.starts[0] - window.start
+        is_own = (window.first <= pieces.firsts) & (pieces.firsts < window.last)
+        extent = Extent(np.flatnonzero(is_own), pieces.firsts[is_own] + shift)
+        target = None
+        if targets is not None:
+            target = np.full(len(framed.sequence.ids_T), IGNORE_ID, np.int64)
+            target[extent.places] = targets[pieces.firsts[is_own]]
+        return Item((framed.sequence,), index, target, extra=extent)
+
+    def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
+        """A linear map from each token to the tags."""
+        from sememe.networks.heads import TokenHead
+
+        # Other programs give this head a bias on every network.
+        return TokenHead(width, len(self.labels), dropout=dropout, has_bias=True)
+
+    def activate(self, output: np.ndarray) -> np.ndarray:
+        """Probabilities of the tags of each token."""
+        return softmax(output)
+
+    # ---- predictions ----------------------------------------------------------------------
+
+    def decode(self, row: TagRow, items: Several[Item], outputs: Several[np.ndarray]) -> Tagging:
+        """The likeliest tag of each word, and the spans that the tags write."""
+        best = np.zeros(len(row.words), np.int64)
+        chances = np.zeros(len(row.words))
+        for item, output in zip(items, outputs, strict=True):
+            extent: Extent = item.extra
+            own = output[extent.places]
+            best[extent.word_indices] = own.argmax(-1)
+            chances[extent.word_indices] = own.max(-1)
+        tags = tuple(self.labels[index] for index in best)
+        text, starts, ends = _places(row)
+        spans = self._spans(text, tags, chances, starts, ends)
+        return Tagging(text, row.words, tags, tuple(map(float, chances)), starts, ends, spans)
+
+    def _spans(
+        self,
+        text: str,
+        tags: Several[str],
+        chances: np.ndarray,
+        starts: Several[int],
+        ends: Several[int],
+    ) -> tuple[TaggedSpan, ...]:
+        scheme = self.learned["scheme"]
+        if scheme == "none":
+            return ()
+
+        def of(span: Span) -> TaggedSpan:
+            start, end = starts[span.start], ends[span.end - 1]
+            chance = float(np.prod(chances[span.start : span.end]))
+            return TaggedSpan(span.type, text[start:end], start, end, chance)
+
+        return tuple(map(of, tagging.spans_of(tags, scheme)))
+
+    def written(self, row: TagRow, prediction: Tagging, *, num: int, has_chances: bool) -> str:
+        """A line for each word with its tag, as CoNLL writes them, and a blank line behind."""
+        lines = [
+            f"{word}\t{tag}\t{chance:.6g}" if has_chances else f"{word}\t{tag}"
+            for word, tag, chance in zip(
+                prediction.words, prediction.tags, prediction.probabilities, strict=True
+            )
+        ]
+        return "\n".join([*lines, ""])
+
+    def score(self, rows: Several[TagRow], predictions: Several[Tagging]) -> dict[str, float]:
+        """Entity F1 as conlleval counts it, and the share of right tags.
+
+        Tags without a scheme are scored each by itself, O left out.
+        """
+        gold = [list(row.tags or ()) for row in rows]
+        said = [list(one.tags) for one in predictions]
+        if self.learned["scheme"] == "none":
+            return _plain_figures(gold, said)
+        found = metrics.score_entities(gold, said)
+        return {
+            "f1": found.overall.f1,
+            "precision": found.overall.precision,
+            "recall": found.overall.recall,
+            "accuracy": found.tag_accuracy,
+        }
+
+
+def _places(row: TagRow) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """The text of a row and where its words lie in it."""
+    if row.text is not None and row.starts is not None and row.ends is not None:
+        return row.text, row.starts, row.ends
+    ends = np.cumsum([len(word) + 1 for word in row.words]) - 1
+    starts = tuple(int(end) - len(word) for end, word in zip(ends, row.words, strict=True))
+    return " ".join(row.words), starts, tuple(map(int, ends))
+
+
+def _plain_figures(gold: list[list[str]], said: list[list[str]]) -> dict[str, float]:
+    pairs = [pair for own, other in zip(gold, said, strict=True) for pair in zip(own, other)]  # noqa: B905
+    num_right = sum(one == other != OUTSIDE for one, other in pairs)
+    total = sum((one != OUTSIDE) + (other != OUTSIDE) for one, other in pairs)
+    return {
+        "f1": 2 * num_right / total if total else 0.0,
+        "accuracy": sum(one == other for one, other in pairs) / max(len(pairs), 1),
+    }
