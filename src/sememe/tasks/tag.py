@@ -87,10 +87,7 @@ class Tag(Task):
         for role, column in columns.items():
             if role not in ("words", "tags"):
                 raise OptionError(f"tag rows have no part {role!r}; they have words, tags.")
-            # Names of columns, or numbers: from 0, as CoNLL's files are described.
-            number = str(column).removeprefix("-")
-            named = int(column) if number.isdecimal() else column
-            reading["word_column" if role == "words" else "tag_column"] = named
+            reading["word_column" if role == "words" else "tag_column"] = _numbered(column)
         return read_tags(
             data,
             labelled=labelled,
@@ -242,6 +239,14 @@ class Tag(Task):
             "recall": found.overall.recall,
             "accuracy": found.tag_accuracy,
         }
+
+
+def _numbered(column: Any) -> int | str:
+    """A column as the reader takes it: by name, or by number from 1, from the end below 0."""
+    text = str(column)
+    if not text.removeprefix("-").isdecimal():
+        return text
+    return int(text) - 1 if int(text) > 0 else int(text)
 
 
 def _places(row: TagRow) -> tuple[str, tuple[int, ...], tuple[int, ...]]:

@@ -86,19 +86,6 @@ _KNOWN = frozenset(
 )
 
 
-def parse_columns(settings: Iterable[str]) -> dict[str, str]:
-    """Read `role=column` as a command is given it."""
-    result = {}
-    for setting in settings:
-        role, equals, column = setting.partition("=")
-        if not equals or not role.strip() or not column.strip():
-            raise OptionError(
-                f"A column is named as role=column (text=title+body, label=2), not {setting!r}."
-            )
-        result[role.strip()] = column.strip()
-    return result
-
-
 def is_number(text: str) -> bool:
     """Whether a cell is a number and nothing else."""
     return bool(_NUMBER.fullmatch(text.strip()))
@@ -181,7 +168,7 @@ def _missing(table: Table, role: str, kind: str) -> str:
     what = {"second": "second text"}.get(role, role)
     return (
         f"{table.name}: no column for the {what} of {kind} rows was found; {_listed(table)}. "
-        f"Name one: --columns {role}=NAME, or columns={{{role!r}: NAME}}."
+        f"Name one: --column {role}=NAME, or columns={{{role!r}: NAME}}."
     )
 
 

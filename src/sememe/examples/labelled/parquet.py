@@ -22,7 +22,18 @@ def parquet_table(source: Source) -> Table:
         file = pq.ParquetFile(path, memory_map=False)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(source.name, error) from error
-    return Table(source.name, list(file.schema_arrow.names), True, _records(file, source.name))
+    columns = [name for field in file.schema_arrow for name in _names(field)]
+    return Table(source.name, columns, True, _records(file, source.name))
+
+
+def _names(field: Any) -> Iterator[str]:
+    """The name of a column, and the dotted names of what lies inside it."""
+    import pyarrow.types as types
+
+    yield field.name
+    if types.is_struct(field.type):
+        for inner in field.type:
+            yield from (f"{field.name}.{name}" for name in _names(inner))
 
 
 def _records(file: Any, name: str) -> Iterator[Record]:

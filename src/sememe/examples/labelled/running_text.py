@@ -1,4 +1,4 @@
-"""Running text in, the places of its words out: nothing but white space is dropped.
+"""Running text in, the places of its words out: nothing that can be seen is dropped.
 
 Words are those of `text.words`: Chinese by character, Latin and numbers whole. Every other
 character that can be seen is a word too, because taggers see punctuation; one that combines with
@@ -17,7 +17,7 @@ from sememe.text.words import end_among
 Place = tuple[int, int]
 
 _STARTS = (ch.LETTER, ch.DIGIT, ch.IDEOGRAPH)
-_BLANK = (ch.SPACE, ch.NEWLINE)
+_UNSEEN = (ch.SPACE, ch.NEWLINE, ch.FORMAT)
 
 
 @cache
@@ -45,7 +45,7 @@ def word_places(
     index = cut = 0
     while index < len(text):
         kind = kinds[index]
-        if kind in _BLANK or (kind == ch.OTHER and not text[index].isprintable()):
+        if kind in _UNSEEN or (kind == ch.OTHER and not text[index].isprintable()):
             index += 1
             continue
         if kind in _STARTS and not by_character:
