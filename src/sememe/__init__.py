@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from sememe.static.onehot import OneHotConfig as OneHotConfig
     from sememe.static.word2vec import Word2Vec as Word2Vec
     from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
+    from sememe.tasks.answer import Answer as Answer
+    from sememe.tasks.choose import Choose as Choose
+    from sememe.tasks.classify import Classify as Classify
+    from sememe.tasks.config import FinetuneConfig as FinetuneConfig
+    from sememe.tasks.pairs import Pairs as Pairs
+    from sememe.tasks.regress import Regress as Regress
+    from sememe.tasks.tag import Tag as Tag
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
     from sememe.tokens.subwords import SubwordTokenizer as SubwordTokenizer
@@ -34,20 +41,27 @@ __version__ = "0.1.0"
 
 # A name is imported when it is first used, so that `import sememe` takes no time.
 _HOMES = {
+    "Answer": "sememe.tasks.answer",
     "BERT": "sememe.networks.pretraining",
+    "Choose": "sememe.tasks.choose",
+    "Classify": "sememe.tasks.classify",
     "Counts": "sememe.static.counts",
     "CountsConfig": "sememe.static.counts",
     "FastText": "sememe.static.fasttext.model",
     "FastTextClassifier": "sememe.static.fasttext.classifier",
     "FastTextClassifierConfig": "sememe.static.fasttext.classifier",
     "FastTextConfig": "sememe.static.fasttext.config",
+    "FinetuneConfig": "sememe.tasks.config",
     "GPT": "sememe.networks.pretraining",
     "GloVe": "sememe.static.glove",
     "GloVeConfig": "sememe.static.glove",
     "OneHot": "sememe.static.onehot",
     "OneHotConfig": "sememe.static.onehot",
+    "Pairs": "sememe.tasks.pairs",
+    "Regress": "sememe.tasks.regress",
     "SememeError": "sememe.errors",
     "SubwordTokenizer": "sememe.tokens.subwords",
+    "Tag": "sememe.tasks.tag",
     "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
     "Word2Vec": "sememe.static.word2vec",
@@ -60,18 +74,25 @@ _HOMES = {
 __all__ = [
     "BERT",
     "GPT",
+    "Answer",
+    "Choose",
+    "Classify",
     "Counts",
     "CountsConfig",
     "FastText",
     "FastTextClassifier",
     "FastTextClassifierConfig",
     "FastTextConfig",
+    "FinetuneConfig",
     "GloVe",
     "GloVeConfig",
     "OneHot",
     "OneHotConfig",
+    "Pairs",
+    "Regress",
     "SememeError",
     "SubwordTokenizer",
+    "Tag",
     "TextSettings",
     "TokenStore",
     "Word2Vec",

@@ -11,11 +11,15 @@ from typer.core import TyperGroup
 
 from sememe.cli import (
     classify,
+    compare,
     convert,
     demo,
     embed,
     evaluate,
+    evaluate_benchmarks,
+    evaluate_features,
     fill,
+    finetune,
     generate,
     info,
     next_sentence,
@@ -30,7 +34,7 @@ from sememe.cli.screen import examples
 
 ORDER = (
     "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
-    "embed", "predict", "evaluate", "plot", "convert", "info",
+    "embed", "finetune", "predict", "evaluate", "compare", "plot", "convert", "info",
 )  # fmt: skip
 
 
@@ -91,9 +95,13 @@ app.command("fill", epilog=fill.EXAMPLES)(fill.fill)
 app.command("next", epilog=next_sentence.EXAMPLES)(next_sentence.next_sentence)
 app.command("generate", epilog=generate.EXAMPLES)(generate.generate)
 app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
+app.add_typer(finetune.app, name="finetune")
 app.command("predict", epilog=classify.PREDICT_EXAMPLES)(classify.predict)
 evaluate.app.command("labels", epilog=classify.LABELS_EXAMPLES)(classify.labels)
+evaluate_benchmarks.register(evaluate.app)
+evaluate.app.command("features", epilog=evaluate_features.EXAMPLES)(evaluate_features.features)
 app.add_typer(evaluate.app, name="evaluate")
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 plot.app.command("attention", epilog=plot_attention.EXAMPLES)(plot_attention.attention)
 app.add_typer(plot.app, name="plot")
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)

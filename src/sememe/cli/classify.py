@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sememe.cli.finetuning import Column
 from sememe.cli.options import Json, flag
+from sememe.cli.predicting import evaluate_task, is_task, predict_task, refuse_columns
 from sememe.cli.screen import examples, print_json, print_table
 
 if TYPE_CHECKING:
@@ -19,15 +21,21 @@ if TYPE_CHECKING:
 
 PREDICT_EXAMPLES = examples(
     "sememe predict runs/topics texts.txt",
+    "sememe predict runs/follows pairs.tsv --column text=premise --column second=hypothesis",
     "sememe predict lid.176.ftz texts.txt -k 3 --prob",
     "echo '我 喜欢 这 部 电影' | sememe predict runs/reviews - --json",
 )
 LABELS_EXAMPLES = examples(
     "sememe evaluate labels runs/topics test.txt",
+    "sememe evaluate labels runs/follows test.tsv --json",
     "sememe evaluate labels model.ftz test.txt -k 5 --threshold 0.1 --json",
 )
 Classifier = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A classifier's folder, or a .bin or .ftz file.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="The folder of a fine-tuned task or of a classifier, or a .bin or .ftz file.",
+    ),
 ]
 Number = Annotated[int, typer.Option("-k", help="Labels for each text, the likeliest; -1 all.")]
 Threshold = Annotated[float, typer.Option(help="Leave out labels that are less likely.")]
@@ -43,19 +51,28 @@ def _open(model: str, label_prefix: str) -> FastTextClassifier:
 def predict(
     model: Classifier,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Texts, one a line; - for standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Texts, one a line, or for a task a table; - for standard input.",
+        ),
     ],
     k: Number = 1,
     threshold: Threshold = 0.0,
     prob: Annotated[bool, flag("--prob", help="Write the probability behind each label.")] = False,
     label_prefix: Prefix = "__label__",
+    column: Column = None,
     json: Annotated[bool, flag("--json", help="Write one JSON object a line.")] = False,
 ) -> None:
-    """Write the labels of each line of a file, the likeliest first.
+    """Write what a model predicts for each row of a file: labels, the likeliest first, or scores.
 
-    A line without any known word, or without a label that reaches the threshold, gives an empty
-    line. Labels in the lines, if there are any, are not looked at.
+    A line in which a classifier knows no word, or without a label that reaches the threshold,
+    gives an empty line. Labels in the file, if there are any, are not looked at.
     """
+    if is_task(model):
+        predict_task(model, file, num=k, threshold=threshold, prob=prob, column=column, json=json)
+        return
+    refuse_columns(column)
     classifier = _open(model, label_prefix)
     names = classifier.labels
     for found in classifier.predict_blocks(file, k, threshold):
@@ -96,12 +113,18 @@ def labels(
     k: Number = 1,
     threshold: Threshold = 0.0,
     label_prefix: Prefix = "__label__",
+    column: Column = None,
     json: Json = False,
 ) -> None:
-    """Score a classifier on labelled lines: precision, recall and F1, over all and by label.
+    """Score a classifier or a fine-tuned task on labelled rows.
 
-    Lines without a label that the model knows are not asked, as in Facebook's program.
+    A classifier gets precision, recall and F1, over all and by label; lines without a label that
+    it knows are not asked, as in Facebook's program. A task gets the figures of its kind.
     """
+    if is_task(model):
+        evaluate_task(model, file, column=column, json=json)
+        return
+    refuse_columns(column)
     result = _open(model, label_prefix).evaluate(file, k, threshold)
     if json:
         print_json(result.to_dict())

@@ -91,9 +91,9 @@ def _network(path: Path) -> dict[str, Any]:
 
     config = from_huggingface(read_json(path / CONFIG), str(path / CONFIG))
     manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else {}
-    more = {key: manifest[key] for key in manifest if key not in ("kind", "config")}
+    more = {key: manifest[key] for key in manifest if key not in ("kind", "config", "plan")}
     return {
-        "kind": network_kind(path),
+        "kind": "task" if manifest.get("kind") == "task" else network_kind(path),
         "path": str(path),
         "parameters": _num_parameters(path),
         "size": _size(path),

@@ -37,6 +37,7 @@ Pictures = Annotated[
 
 # A switch is clearer when its other side has a name of its own.
 _SWITCHES = {
+    "keep_best": "--keep-best/--keep-last",
     "lowercase": "--lowercase/--keep-case",
     "next_sentence": "--next-sentence/--no-next-sentence",
     "sentences": "--sentences/--no-sentences",

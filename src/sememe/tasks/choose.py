@@ -30,6 +30,7 @@ class Choose(Task):
     """
 
     name = "choose"
+    has_labels = False
     main_metric = "accuracy"
 
     def read(self, data: Any, *, labelled: bool, **reading: Any) -> Rows[TextRow]:

@@ -54,7 +54,7 @@ def fit(task: Task, train: Any, request: Request) -> None:
 
 def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None:
     reporter = request.reporter
-    rows, dev_rows = _read(task, train, request)
+    rows, dev_rows = read_rows(task, train, request)
     opened = open_encoder(task.model, task.config)
     task.coder = opened.coder
     task.config = resolved(task.config, opened.encoder)
@@ -78,6 +78,7 @@ def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None
     task.objective = objective.eval()
     if dev_rows:
         outputs = task.activated(dev_items)
+        task.settle(dev_rows, task.decoded(dev_rows, dev_items, outputs))
         task.scores = task.scored(dev_rows, task.decoded(dev_rows, dev_items, outputs))
     if request.out is not None and processes.is_main:
         task.save(request.out)
@@ -87,7 +88,7 @@ def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None
 # ---- rows and items -------------------------------------------------------------------------
 
 
-def _read(task: Task, train: Any, request: Request) -> tuple[list[Any], list[Any]]:
+def read_rows(task: Task, train: Any, request: Request) -> tuple[list[Any], list[Any]]:
     """The rows to learn from and those to choose by; the labels are known afterwards."""
     reading = {"on_note": request.reporter.note, **request.reading}
     task.labels = list(task.given_labels or [])
@@ -201,6 +202,7 @@ def _take_finished(task: Task, request: Request) -> bool:
     request.reporter.note(f"{out} is finished already.")
     task.objective, task.coder = finished.objective, finished.coder
     task.history, task.scores = finished.history, finished.scores
+    task.learned = finished.learned
     return True
 
 

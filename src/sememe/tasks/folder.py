@@ -156,8 +156,10 @@ def load(folder: Path) -> Task:
     manifest = read_manifest(folder)
     try:
         cls = task_class(manifest["task"])
-        task = cls(folder, labels=manifest["labels"] or None, **manifest["options"])
-        task.scores = Scores(**manifest["scores"]) if manifest["scores"] else None
+        # Where it learned says nothing of where it will be asked.
+        options = manifest["options"] | {"device": "auto", "precision": "auto", "workers": 0}
+        task = cls(folder, labels=manifest["labels"] or None, **options)
+        task.scores = Scores.from_dict(manifest["scores"]) if manifest["scores"] else None
         task.learned, task.trials = manifest["learned"], manifest["trials"]
         num_members = int(manifest["members"])
     except (KeyError, TypeError, ValueError, OptionError) as error:

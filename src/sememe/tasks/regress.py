@@ -31,6 +31,7 @@ class Regress(Task):
     """
 
     name = "regress"
+    has_labels = False
     main_metric = "pearson"
 
     def read(self, data: Any, *, labelled: bool, **reading: Any) -> Rows[TextRow]:

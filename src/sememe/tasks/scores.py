@@ -28,3 +28,10 @@ class Scores:
         """All of it, fit for JSON."""
         figures = {n: value if math.isfinite(value) else None for n, value in self.figures.items()}
         return {**asdict(self), "figures": figures}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Scores:
+        """Read what `to_dict` gave."""
+        known = content["figures"].items()
+        figures = {name: math.nan if value is None else value for name, value in known}
+        return cls(**{**content, "figures": figures})

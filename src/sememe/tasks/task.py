@@ -4,6 +4,7 @@
 What a subclass fills in, each described at its method below:
 
     name, main_metric       "classify", "accuracy": the command's word, the figure that decides
+    has_labels              False where there are none, as for scores and spans
     config_class            FinetuneConfig, or a subclass with options of the task's own
     read(data, …)           data in any form → rows (a list with .num_skipped)
     labels_of(rows)         the labels to be learned, in a fixed order; none: []
@@ -13,6 +14,7 @@ What a subclass fills in, each described at its method below:
     decode(row, items, …)   what is predicted for a row, from the outputs of its items
     score(rows, predicted)  figures by name, higher is better, `main_metric` among them
     written(row, predicted) a prediction as a line of text, for the command `predict`
+    settle(rows, predicted) what dev rows decide after training, such as a threshold
     explain(rows, predicted) more fields of Scores, such as the confusions; may be left out
 
 An `Item` gets one output of the head. It holds one sequence, or several that are seen together (a
@@ -51,6 +53,7 @@ class Task:
     name: ClassVar[str]
     main_metric: ClassVar[str]
     config_class: ClassVar[type[FinetuneConfig]] = FinetuneConfig
+    has_labels: ClassVar[bool] = True
     kind: ClassVar[str] = "task"  # what sememe.json says
 
     def __init__(self, model: Any, *, labels: Several[str] | None = None, **options: Any) -> None:
@@ -60,6 +63,8 @@ class Task:
         before), a sememe.BERT or sememe.GPT, or a network with its tokenizer. `labels` fixes which
         labels there are and their order; left out, they are those of the training rows.
         """
+        if labels is not None and not self.has_labels:
+            raise OptionError(f"{type(self).__name__} has no labels to give.")
         self.model = model
         self.given_labels = None if labels is None else list(labels)
         self.config = changed(self.config_class(), type(self).__name__, options)
@@ -115,6 +120,12 @@ class Task:
     def score(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, float]:
         """Figures by name, the higher the better; `main_metric` is one of them."""
         raise NotImplementedError
+
+    def settle(self, rows: Several[Any], predictions: Several[Any]) -> None:
+        """Learn from the dev rows what the weights do not say, such as a threshold.
+
+        It replaces self.learned (the run is known by what was there before).
+        """
 
     def explain(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, Any]:
         """More fields of Scores."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sememe import metrics
 from sememe.errors import InputError, OptionError
 from sememe.storage.folder import check_replaceable
+from sememe.tasks.fitting import Request, read_rows
 from sememe.tasks.scores import Scores
 from sememe.tasks.task import Task, as_reporter
 
@@ -107,6 +108,9 @@ def fit_trials(
         # A grid of large networks would not fit into memory; what is saved need not stay there.
         done.append((Trial(dict(options), task.scores), folder or task))
     task = _chosen(done, ensemble)
+    if ensemble:
+        _, dev_rows = read_rows(task, train, Request(dev=dev, reading=reading))
+        task.scores = task.scored(dev_rows, task.predict_rows(dev_rows))
     task.trials = [trial.to_dict() for trial, _ in done]
     if out is not None and place is not None:
         task.save(out)

@@ -1,0 +1,295 @@
+"""What the fine-tuning commands share: their options, the runs, and their closing words."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.screen import print_json, print_table
+from sememe.cli.training import checked_out
+from sememe.tasks.config import FinetuneConfig
+
+if TYPE_CHECKING:
+    from sememe.tasks.scores import Scores
+    from sememe.tasks.task import Task
+
+Start = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder of a BERT or GPT, ours or one of Hugging Face, or of an earlier fine-tuning.",
+    ),
+]
+Train = Annotated[
+    list[str] | None,
+    typer.Option(help="Labelled rows to learn from: tsv, csv, jsonl …; may be repeated."),
+]
+Dev = Annotated[
+    list[str] | None,
+    typer.Option(help="Rows that choose the best weights; left out: a share of the training rows."),
+]
+Test = Annotated[list[str] | None, typer.Option(help="Rows to score at the end.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="The folder to write.")]
+Resume = Annotated[bool, flag("--resume", help="Go on where a run into --out was stopped.")]
+Seeds = Annotated[
+    int, typer.Option(help="Runs with different seeds; the best is kept, mean ± sd is told.")
+]
+IsEnsemble = Annotated[
+    bool, flag("--ensemble", help="Keep the runs of all seeds as one model, not the best alone.")
+]
+Sweep = Annotated[
+    str,
+    typer.Option(
+        help="Try a grid: paper, or such as 'learning_rate=5e-5,2e-5 batch_size=16,32'.",
+        show_default=False,
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(help="Which column is what, such as text=review; may be repeated."),
+]
+Labels = Annotated[
+    str,
+    typer.Option(
+        help="The labels and their order, with commas between; left out: those of the rows.",
+        show_default=False,
+    ),
+]
+SkipBad = Annotated[bool, flag("--skip-bad", help="Leave bad rows out and count them.")]
+Encoding = Annotated[str, typer.Option(help="How the files write characters.")]
+
+
+def _shape(
+    model: Start,
+    train: Train = None,
+    dev: Dev = None,
+    test: Test = None,
+    out: Out = None,
+    resume: Resume = False,
+    seeds: Seeds = 1,
+    ensemble: IsEnsemble = False,
+    sweep: Sweep = "",
+    column: Column = None,
+    labels: Labels = "",
+    skip_bad: SkipBad = False,
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: FinetuneConfig,
+) -> None:
+    """The options of every fine-tuning command; `config` becomes those of the task."""
+
+
+def add_command(
+    app: typer.Typer, name: str, config_class: type[FinetuneConfig], *, text: str, epilog: str
+) -> None:
+    """Give the program a command that teaches the task of that name; `text` is its help."""
+
+    def command(**values: Any) -> None:
+        finetune(name, **values)
+
+    command.__doc__, command.__name__ = text, name
+    command.__signature__ = inspect.signature(_shape)  # type: ignore[attr-defined]
+    command.__annotations__ = {**_shape.__annotations__, "config": config_class}
+    app.command(name, epilog=epilog)(expand(config="Fine-tuning")(command))
+
+
+def finetune(
+    name: str,
+    *,
+    model: Path,
+    train: list[str] | None,
+    dev: list[str] | None,
+    test: list[str] | None,
+    out: Path | None,
+    resume: bool,
+    seeds: int,
+    ensemble: bool,
+    sweep: str,
+    column: list[str] | None,
+    labels: str,
+    skip_bad: bool,
+    encoding: str,
+    json: bool,
+    quiet: bool,
+    config: FinetuneConfig,
+) -> None:
+    """Fit a task as the options say, and tell how it went."""
+    from sememe.errors import OptionError
+    from sememe.networks.pretraining import need_torch
+    from sememe.progress import Reporter
+
+    if not train:
+        raise OptionError("--train must name the labelled rows to learn from.")
+    out = checked_out(out, "task")
+    need_torch()
+    from sememe.tasks.folder import task_class
+
+    known = split_labels(labels) if labels else None
+
+    def make(own: dict[str, Any]) -> Task:
+        return task_class(name)(model, labels=known, **config.to_dict() | own)
+
+    reading = reading_of(column, skip_bad, encoding)
+    request: dict[str, Any] = {
+        "dev": dev or None, "out": out, "resume": resume, "progress": Reporter(quiet=quiet),
+    }  # fmt: skip
+    if seeds == 1 and not sweep:
+        if ensemble:
+            raise OptionError("--ensemble needs several runs: give --seeds 5.")
+        task = make({}).fit(train, **request, **reading)
+    else:
+        task = _fit_trials(make, seeds, config.seed, sweep, ensemble, train, request, reading)
+    scores = task.evaluate(test, **reading) if test else None
+    tell(task, out, scores, json)
+
+
+def _fit_trials(
+    make: Callable[[dict[str, Any]], Task],
+    seeds: int,
+    first_seed: int,
+    sweep: str,
+    ensemble: bool,
+    train: list[str],
+    request: dict[str, Any],
+    reading: dict[str, Any],
+) -> Task:
+    from sememe.tasks.trials import fit_trials, grid
+
+    trials = grid(seeds, first_seed, **parse_grid(sweep))
+    return fit_trials(make, trials, train, ensemble=ensemble, **request, **reading)
+
+
+def parse_grid(text: str) -> dict[str, tuple[Any, ...]]:
+    """Turn 'learning_rate=5e-5,2e-5 batch_size=16,32' into choices by option."""
+    from dataclasses import fields
+
+    from sememe.errors import OptionError
+    from sememe.tasks.trials import PAPER_GRID
+
+    if text in ("", "paper"):
+        return PAPER_GRID if text else {}
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(FinetuneConfig)}
+    found: dict[str, tuple[Any, ...]] = {}
+    for part in text.split():
+        name, has_values, values = part.partition("=")
+        name = name.lstrip("-").replace("-", "_")
+        if not has_values or kinds.get(name) not in (int, float, str):
+            raise OptionError(
+                f"--sweep takes options with their values, such as batch_size=16,32, not {part!r}."
+            )
+        try:
+            found[name] = tuple(kinds[name](value) for value in values.split(","))
+        except ValueError:
+            raise OptionError(f"--sweep: {values!r} is not a list of numbers.") from None
+    return found
+
+
+def split_labels(text: str) -> list[str]:
+    """Labels as a command gives them, with commas between."""
+    from sememe.errors import OptionError
+
+    labels = [label.strip() for label in text.split(",")]
+    if len(set(labels)) != len(labels) or not all(labels):
+        raise OptionError(f"--labels must be different names with commas between, not {text!r}.")
+    return labels
+
+
+def reading_of(column: list[str] | None, skip_bad: bool, encoding: str) -> dict[str, Any]:
+    """How rows are read, as Task.fit takes it."""
+    from sememe.errors import OptionError
+
+    columns: dict[str, Any] = {}
+    for part in column or []:
+        role, has_name, name = part.partition("=")
+        if not has_name or not name:
+            raise OptionError(f"--column takes what=name, such as text=review, not {part!r}.")
+        if role in columns:  # the choices of a question stand in several columns
+            before = columns[role]
+            columns[role] = [*(before if isinstance(before, list) else [before]), name]
+        else:
+            columns[role] = name
+    return {"columns": columns or None, "skip_bad": skip_bad, "encoding": encoding}
+
+
+# ---- closing words ------------------------------------------------------------------------------
+
+
+def tell(task: Task, out: Path, test_scores: Scores | None, as_json: bool) -> None:
+    """Say what was saved and how well it does."""
+    if as_json:
+        print_json(
+            {
+                "path": str(out),
+                "task": task.name,
+                "labels": task.labels,
+                "dev": None if task.scores is None else task.scores.to_dict(),
+                "test": None if test_scores is None else test_scores.to_dict(),
+                "trials": task.trials,
+                "settings": _settings(task),
+                "figures": task.history.last(),
+            }
+        )
+        return
+    _tell_trials(task)
+    for name, scores in (("dev", task.scores), ("test", test_scores)):
+        if scores is not None:
+            tell_scores(scores, name)
+    typer.echo(f"Saved to {out}")
+
+
+def tell_scores(scores: Scores, name: str) -> None:
+    """Print the figures of some rows, and the table of confusions."""
+    if scores.confusion is not None and scores.labels:
+        rows = [
+            (label, *counts) for label, counts in zip(scores.labels, scores.confusion, strict=True)
+        ]
+        print_table(("true \\ said", *scores.labels), rows, title=f"{name} rows by label")
+    figures = ", ".join(f"{_words(n)} {_figure(value)}" for n, value in scores.figures.items())
+    typer.echo(f"{name}: {figures} ({scores.num_rows:,} rows)")
+    if scores.num_skipped:
+        typer.echo(f"{scores.num_skipped:,} bad rows were left out.", err=True)
+
+
+def _tell_trials(task: Task) -> None:
+    settings = _settings(task)
+    if not settings:
+        return
+    metric = task.trials[0]["scores"]["main_metric"]
+    names = list(settings[0]["options"])
+    rows = [
+        (*one["options"].values(), f"{_figure(one['mean'])} ± {_figure(one['deviation'])}",
+         ", ".join(map(_figure, one["values"])))
+        for one in settings
+    ]  # fmt: skip
+    print_table((*names, f"{_words(metric)}, mean ± sd", "each seed"), rows, title="dev rows")
+
+
+def _settings(task: Task) -> list[dict[str, Any]]:
+    if not task.trials:
+        return []
+    from sememe.tasks.trials import Trial, settings_of
+
+    trials = [Trial(one["options"], _scores(one["scores"])) for one in task.trials]
+    return [setting._asdict() for setting in settings_of(trials)]
+
+
+def _scores(content: dict[str, Any]) -> Scores:
+    from sememe.tasks.scores import Scores
+
+    return Scores.from_dict(content)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{value:.4f}"

@@ -1,0 +1,89 @@
+"""Fine-tuned tasks at work: what `predict` and `evaluate labels` do with their folders."""
+
+from __future__ import annotations
+
+import sys
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sememe.cli.finetuning import reading_of, tell_scores
+from sememe.cli.screen import print_json
+
+if TYPE_CHECKING:
+    from sememe.tasks.task import Task
+
+_ROWS_AT_ONCE = 4_096
+
+
+def is_task(path: str | Path) -> bool:
+    """Whether a path is the folder of a fine-tuned task."""
+    from sememe.storage.folder import MANIFEST, read_json
+
+    manifest = Path(path) / MANIFEST
+    if not manifest.is_file():
+        return False
+    content = read_json(manifest)
+    return isinstance(content, dict) and content.get("kind") == "task"
+
+
+def refuse_columns(column: list[str] | None) -> None:
+    """Say that a classifier's texts have no columns."""
+    from sememe.errors import OptionError
+
+    if column:
+        raise OptionError("--column is for fine-tuned tasks; a classifier reads lines.")
+
+
+def _open(model: str) -> Task:
+    from sememe.tasks.task import Task
+
+    return Task.load(model)
+
+
+def predict_task(
+    model: str,
+    file: str,
+    *,
+    num: int,
+    threshold: float,
+    prob: bool,
+    column: list[str] | None,
+    json: bool,
+) -> None:
+    """Write a line for each row of a file: what the task predicts for it."""
+    from sememe.errors import OptionError
+
+    if threshold:
+        raise OptionError("--threshold is for classifiers; a task always answers.")
+    if num == 0 or num < -1:
+        raise OptionError(f"-k must be a number of labels, or -1 for all, not {num}.")
+    task = _open(model)
+    rows = task.read(file, labelled=False, **reading_of(column, False, "utf-8"), on_note=_say)
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[first : first + _ROWS_AT_ONCE]
+        for row, prediction in zip(block, task.predict_rows(block), strict=True):
+            if json:
+                typer.echo(_json(prediction._asdict()))
+            else:
+                typer.echo(task.written(row, prediction, num=num, has_chances=prob))
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _json(content: dict[str, Any]) -> str:
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return dumps(content, ensure_ascii=not encoding.startswith("utf"))
+
+
+def evaluate_task(model: str, file: str, *, column: list[str] | None, json: bool) -> None:
+    """Print the scores of a task on labelled rows."""
+    scores = _open(model).evaluate(file, **reading_of(column, False, "utf-8"), on_note=_say)
+    if json:
+        print_json(scores.to_dict())
+    else:
+        tell_scores(scores, Path(file).name)
