@@ -36,6 +36,8 @@ COMMANDS = [
     ("finetune", "pairs"),
     ("finetune", "regress"),
     ("finetune", "choose"),
+    ("finetune", "tag"),
+    ("finetune", "answer"),
     ("predict",),
     ("evaluate", "words"),
     ("evaluate", "labels"),

@@ -6,7 +6,7 @@ import typer
 
 from sememe.cli.finetuning import add_command
 from sememe.cli.screen import examples
-from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.config import AnswerConfig, FinetuneConfig, TagConfig
 
 app = typer.Typer(help="Teach a model a task with your labelled rows.", no_args_is_help=True)
 
@@ -64,5 +64,29 @@ add_command(
     epilog=examples(
         "sememe finetune choose runs/bert --train swag.csv --dev val.csv --out runs/endings",
         "sememe finetune choose runs/bert --train race/train --length 256 --batch-size 8 --out r",
+    ),
+)  # fmt: skip
+add_command(
+    app, "tag", TagConfig,
+    text="""Learn to tag words: names in a text, parts of speech.
+
+    The options carry the names of the Python call:
+    sememe.Tag("runs/bert", epochs=3).fit("eng.train", dev="eng.testa").
+    """,
+    epilog=examples(
+        "sememe finetune tag runs/bert --train eng.train --dev eng.testa --out runs/names",
+        "sememe finetune tag runs/bert --train eng.train --features concat-last-four "
+        "--reader-width 768 --out runs/frozen",
+    ),
+)  # fmt: skip
+add_command(
+    app, "answer", AnswerConfig,
+    text="""Learn to find the answer to a question as a span of a text.
+
+    The options carry the names of the Python call:
+    sememe.Answer("runs/bert", epochs=2).fit("train-v1.1.json", dev="dev-v1.1.json").
+    """,
+    epilog=examples(
+        "sememe finetune answer runs/bert --train train-v1.1.json --dev dev-v1.1.json --out runs/qa",
     ),
 )  # fmt: skip

@@ -8,8 +8,7 @@ user's own text. Questions may have none: then both vectors shall point at the r
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,35 +17,11 @@ from sememe.examples import answers as spans
 from sememe.examples.answers import TokenSpan, Window, WindowScores
 from sememe.examples.labelled import AnswerRow, Rows, read_answers
 from sememe.metrics import AnswerScore
-from sememe.options import check_choices, check_ranges, option
-from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.config import AnswerConfig
 from sememe.tasks.items import Item
 from sememe.tasks.task import Task
 from sememe.tasks.texts import is_gpt
 from sememe.tokens.subwords import Encoding
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerConfig(FinetuneConfig):
-    """How answers are learned and looked for."""
-
-    length: int = option(384, "Most tokens of a question with a window of its context.")
-    stride: int = option(128, "Tokens from the start of one window to that of the next.")
-    question_length: int = option(64, "Most tokens of a question; longer ones are cut.")
-    answer_length: int = option(30, "Most tokens of an answer.")
-    num_best: int = option(20, "Answers that a prediction lists, the best first.")
-    scorer: Literal["auto", "squad", "cmrc"] = option(
-        "auto", "How answers are scored: by words as SQuAD, or by characters as CMRC does."
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy, naming the option and its range."""
-        super().__post_init__()
-        check_choices(self, scorer=("auto", "squad", "cmrc"))
-        check_ranges(
-            self, stride=(1, 2**20), question_length=(1, 2**20), answer_length=(1, 4_096),
-            num_best=(1, 10_000),
-        )  # fmt: skip
 
 
 class Candidate(NamedTuple):

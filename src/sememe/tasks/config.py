@@ -97,3 +97,40 @@ class FinetuneConfig(TrainingConfig):
     def is_frozen(self) -> bool:
         """Whether the network stays as it is."""
         return self.freeze or bool(self.features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagConfig(FinetuneConfig):
+    """How a tagger learns."""
+
+    scheme: Literal["iob2", "iob1", "bioes", "same"] = option(
+        "iob2", "Scheme that spans are learned and written in, whatever that of the files."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy."""
+        super().__post_init__()
+        check_choices(self, scheme=("iob2", "iob1", "bioes", "same"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerConfig(FinetuneConfig):
+    """How answers are learned and looked for."""
+
+    length: int = option(384, "Most tokens of a question with a window of its context.")
+    stride: int = option(128, "Tokens from the start of one window to that of the next.")
+    question_length: int = option(64, "Most tokens of a question; longer ones are cut.")
+    answer_length: int = option(30, "Most tokens of an answer.")
+    num_best: int = option(20, "Answers that a prediction lists, the best first.")
+    scorer: Literal["auto", "squad", "cmrc"] = option(
+        "auto", "How answers are scored: by words as SQuAD, or by characters as CMRC does."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy, naming the option and its range."""
+        super().__post_init__()
+        check_choices(self, scorer=("auto", "squad", "cmrc"))
+        check_ranges(
+            self, stride=(1, 2**20), question_length=(1, 2**20), answer_length=(1, 4_096),
+            num_best=(1, 10_000),
+        )  # fmt: skip

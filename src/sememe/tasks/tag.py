@@ -6,8 +6,7 @@ Sentences longer than the network sees are read in overlapping windows, never cu
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,28 +16,13 @@ from sememe.examples import tagging
 from sememe.examples.labelled import Rows, TagRow, read_tags, sorted_labels
 from sememe.examples.tagging import IGNORE_ID, OUTSIDE, Span, WordPieces
 from sememe.networks.windows import Window, windows
-from sememe.options import check_choices, option
 from sememe.tasks.classify import softmax
-from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.config import TagConfig
 from sememe.tasks.items import Item
 from sememe.tasks.task import Task
 from sememe.tasks.texts import is_gpt
 
 _LETTERS = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TagConfig(FinetuneConfig):
-    """How a tagger learns."""
-
-    scheme: Literal["iob2", "iob1", "bioes", "same"] = option(
-        "iob2", "Scheme that spans are learned and written in, whatever that of the files."
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy."""
-        super().__post_init__()
-        check_choices(self, scheme=("iob2", "iob1", "bioes", "same"))
 
 
 class TaggedSpan(NamedTuple):
