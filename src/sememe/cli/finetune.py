@@ -87,6 +87,6 @@ add_command(
     sememe.Answer("runs/bert", epochs=2).fit("train-v1.1.json", dev="dev-v1.1.json").
     """,
     epilog=examples(
-        "sememe finetune answer runs/bert --train train-v1.1.json --dev dev-v1.1.json --out runs/qa",
+        "sememe finetune answer runs/bert --train train.json --dev dev.json --out runs/spans",
     ),
 )  # fmt: skip
