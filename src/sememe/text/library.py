@@ -14,7 +14,7 @@ import json
 import platform
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,9 @@ _SKIPPED = frozenset(
         "turtledemo", "ensurepip",
     ]
 )  # fmt: skip
-_SHORTEST_DOCUMENT = 20  # characters
+SHORTEST_DOCUMENT = 20  # characters
 
-Document = tuple[str, str]  # prose, label
+Document = tuple[str, str]  # text, label
 
 
 def versions() -> dict[str, str]:
@@ -134,30 +134,37 @@ def _long_strings(expression: ast.expr) -> Iterator[str]:
             yield node.value
 
 
-def documents(on_file: Callable[[int, int], None] | None = None) -> Iterator[Document]:
-    """Read every source file; each different docstring with prose in it once, in a fixed order.
+def sources(
+    packages: Sequence[str] | None = None, on_file: Callable[[int, int], None] | None = None
+) -> Iterator[Document]:
+    """Read every docstring as it is written, with its label, in a fixed order.
 
     `on_file` hears the number of files read so far, and of all.
     """
-    packages = [package for package in (STANDARD, *PACKAGES) if _folder(package)]
-    files = [(package, path) for package in packages for path in _files(package)]
-    seen: set[bytes] = set()
+    wanted = (STANDARD, *PACKAGES) if packages is None else packages
+    folders = {package: folder for package in wanted if (folder := _folder(package))}
+    files = [(package, path) for package in folders for path in _files(package)]
     for index, (package, path) in enumerate(files):
-        folder = _folder(package)
-        assert folder is not None
-        label = f"{package} {_module(package, path, folder)}"
+        label = f"{package} {_module(package, path, folders[package])}"
         try:
             source = path.read_bytes()
         except OSError:
             continue
         for docstring in docstrings(source):
-            text = prose(docstring)
-            key = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-            if len(text) >= _SHORTEST_DOCUMENT and key not in seen:
-                seen.add(key)
-                yield text, label
+            yield docstring, label
         if on_file is not None:
             on_file(index + 1, len(files))
+
+
+def documents(on_file: Callable[[int, int], None] | None = None) -> Iterator[Document]:
+    """Read every source file; each different docstring with prose in it once, in a fixed order."""
+    seen: set[bytes] = set()
+    for docstring, label in sources(on_file=on_file):
+        text = prose(docstring)
+        key = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+        if len(text) >= SHORTEST_DOCUMENT and key not in seen:
+            seen.add(key)
+            yield text, label
 
 
 def _build(on_file: Callable[[int, int], None] | None) -> dict[str, np.ndarray]:

@@ -54,7 +54,7 @@ _SHARE_OF_LETTERS = 0.72
 def prose(docstring: str) -> str:
     """The prose of `docstring`, a paragraph, item or title a line; empty if there is none."""
     lines = _without_code(inspect.cleandoc(docstring).split("\n"))
-    paragraphs = (_plain(paragraph) for paragraph in _paragraphs(_without_tables(lines)))
+    paragraphs = (plain(paragraph) for paragraph in _paragraphs(_without_tables(lines)))
     return "\n".join(paragraph for paragraph in paragraphs if _is_prose(paragraph))
 
 
@@ -144,7 +144,8 @@ def _paragraphs(lines: list[str]) -> list[str]:
     return [" ".join(paragraph) for paragraph in result if paragraph]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """One paragraph without markup: the words of links, roles and emphasis stay."""
     text = _FOOTNOTE.sub("", text)
     for pattern, replacement in _INLINE:
         text = pattern.sub(replacement, text)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sememe.errors import InputError, OptionError
+from sememe.examples.labelled import builtin
 from sememe.examples.labelled.columns import Columns, described, plain
 from sememe.examples.labelled.lists import NAME, items_of
 from sememe.examples.labelled.records import Record, Table, flat, is_path, open_tables
@@ -58,12 +59,14 @@ def read_answers(
         if role not in _NAMES:
             raise OptionError(f"Questions have no part {role!r}; they have {', '.join(_NAMES)}.")
     sieve = Sieve(skip_bad, on_note)
+    data = builtin.opened(data, "answer", on_note)
     rows: list[AnswerRow] = []
     for table in _tables(data, columns, encoding):
         for row in _of_table(table, columns, labelled, sieve):
             placed = row if isinstance(row, AnswerRow) else _row(row, labelled)
-            if isinstance(placed, AnswerRow):
-                placed = _placed(placed, spans) if labelled else placed
+            if isinstance(placed, AnswerRow) and labelled:
+                # A row that was read before has gone without a place then, if it has none.
+                placed = _placed(placed, "texts" if placed is row and spans == "exact" else spans)
             if isinstance(placed, AnswerRow):
                 rows.append(placed if placed.id else replace(placed, id=str(len(rows))))
             else:
@@ -139,7 +142,7 @@ def _columns(
             there = ", ".join(map(repr, list(record.cells)[:20])) or "none"
             raise InputError(
                 f"{record.where}: no column for the {role} was found; there are {there}. "
-                f"Name it: --columns {role}=NAME, or columns={{{role!r}: NAME}}."
+                f"Name it: --column {role}=NAME, or columns={{{role!r}: NAME}}."
             )
     return found
 

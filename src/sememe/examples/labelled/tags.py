@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from sememe.errors import InputError, OptionError
 from sememe.examples import tagging
-from sememe.examples.labelled import conll, entities
+from sememe.examples.labelled import builtin, conll, entities
 from sememe.examples.labelled.columns import plain
 from sememe.examples.labelled.lists import NAME, items_of
 from sememe.examples.labelled.records import Record, is_path, open_table
@@ -53,6 +53,7 @@ def read_tags(
     if scheme != "auto":
         tagging.check_scheme(scheme)
     sieve = Sieve(skip_bad, on_note)
+    data = builtin.opened(data, "tag", on_note)
     named = {
         role: column
         for role, column in (("words", word_column), ("tags", tag_column))

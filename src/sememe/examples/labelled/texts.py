@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from sememe.errors import InputError, OptionError
+from sememe.examples.labelled import builtin
 from sememe.examples.labelled import columns as cl
 from sememe.examples.labelled.columns import Columns, Kind
 from sememe.examples.labelled.records import Record, Table, is_path, open_tables
@@ -46,6 +47,7 @@ def read_texts(
         raise OptionError(f"kind must be one of {', '.join(cl.KINDS)}, not {kind!r}.")
     sieve = Sieve(skip_bad, on_note)
     reader = _Reader(kind, columns, labels_known, labelled, where, sieve)
+    data = builtin.opened(data, kind, on_note)
     for table in _tables(data, kind, columns, encoding):
         reader.read(table)
     return sieve.rows_of(reader.rows, reader.chosen)
