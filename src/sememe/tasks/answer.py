@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe import metrics
+from sememe.errors import InputError
 from sememe.examples import answers as spans
 from sememe.examples.answers import TokenSpan, Window, WindowScores
 from sememe.examples.labelled import AnswerRow, Rows, read_answers
@@ -77,6 +78,12 @@ class Answer(Task):
 
     def labels_of(self, rows: Several[AnswerRow]) -> list[str]:
         """None; but whether some questions have no answer is kept."""
+        for row in rows:
+            if row.answers and all(answer.start < 0 for answer in row.answers):
+                raise InputError(
+                    f"{row.source}: the place of the answer {row.answers[0].text!r:.40} is not "
+                    "known, so it cannot be learned."
+                )
         self.learned = {"has_impossible": any(row.is_impossible for row in rows)}
         return []
 
