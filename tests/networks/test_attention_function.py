@@ -161,7 +161,7 @@ def test_hashed_dropout_leaves_out_its_share():
 
 def test_drawn_dropout_leaves_out_its_share_and_scales_the_rest():
     count, share = 200_003, 0.1
-    is_kept = drawn(count, share)
+    is_kept = drawn((count,), share).bool()
     left_out = (~is_kept).sum().item()
     assert abs(left_out - share * count) < 5 * (share * (1 - share) * count) ** 0.5
     for step in (1, 2, 3, 4):  # numbers of the same draw are as strangers
@@ -173,9 +173,10 @@ def test_drawn_dropout_leaves_out_its_share_and_scales_the_rest():
     out.sum().backward()
     assert torch.equal(x.grad, out.detach())
     torch.manual_seed(3)
-    first = drawn(100, 0.5)
+    first = drawn((10, 10), 0.5)
     torch.manual_seed(3)
-    assert torch.equal(first, drawn(100, 0.5))
+    assert torch.equal(first, drawn((10, 10), 0.5))
+    assert drawn((9, 3), 0.5, torch.bfloat16).unique().tolist() == [0, 1]
 
 
 def test_attention_left_out_on_average_is_attention():

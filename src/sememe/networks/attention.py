@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sememe.networks.cpu_attention import attend_on_cpu
 from sememe.networks.dropout import leave_out
 from sememe.networks.layers import Linear
 from sememe.networks.memory import LayerMemory
@@ -76,6 +77,9 @@ def attend_rows(
     is_half = projected_N3HK.dtype in HALF_PRECISION
     if rows.starts is not None and projected_N3HK.is_cuda and is_half:
         return _attend_unpadded(projected_N3HK, rows, is_causal, dropout)
+    is_cpu = projected_N3HK.device.type == "cpu" and not torch.compiler.is_compiling()
+    if rows.starts is not None and is_cpu and torch.is_grad_enabled():
+        return attend_on_cpu(projected_N3HK, rows, is_causal=is_causal, dropout=dropout)
     queries_BHTK, keys_BHTK, values_BHTK = rows.padded(projected_N3HK).permute(2, 0, 3, 1, 4)
     if dropout and not projected_N3HK.is_cuda:
         # PyTorch's function has no fast way for dropout on a CPU; ours draws faster.
@@ -112,11 +116,13 @@ class SelfAttention(nn.Module):
         self.projection = Linear(width, 3 * width)
         self.output = Linear(width, width)
 
-    def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
-        """Mix each token with the tokens of its row, (N, D)."""
+    def forward(self, hidden_ND: Tensor, rows: Rows, wanted_M: Tensor | None = None) -> Tensor:
+        """Mix each token, or each of those that are wanted, with the tokens of its row, (N, D)."""
         projected_N3HK = self.project(hidden_ND)
         dropout = self.dropout if self.training else 0.0
         mixed_NHK = attend_rows(projected_N3HK, rows, is_causal=self.is_causal, dropout=dropout)
+        if wanted_M is not None:
+            mixed_NHK = mixed_NHK.index_select(0, wanted_M)
         return self.output(mixed_NHK.flatten(1))
 
     def project(self, hidden_ND: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from sememe.networks.dropout import leave_out
 from sememe.networks.inputs import BERTInputs
 from sememe.networks.layers import LayerNorm, Linear, activate, initialise, table_logits
 from sememe.networks.positions import Positions
-from sememe.networks.prediction import figures_of, score
+from sememe.networks.prediction import figures_of, score, score_tokens
 from sememe.networks.rows import Rows, padded_rows
 
 
@@ -96,10 +96,17 @@ class BERTNetwork(nn.Module):
         hidden_ND = self.embedding(ids_BT.flatten(), segments_BT.flatten(), positions_BT.flatten())
         return hidden_ND.to(self.precision)
 
-    def encode(self, ids_N: Tensor, segments_N: Tensor, positions_N: Tensor, rows: Rows) -> Tensor:
-        """Vectors of tokens laid end to end, (N, D)."""
+    def encode(
+        self,
+        ids_N: Tensor,
+        segments_N: Tensor,
+        positions_N: Tensor,
+        rows: Rows,
+        wanted_M: Tensor | None = None,
+    ) -> Tensor:
+        """Vectors of tokens laid end to end, (N, D), or of those that are wanted, (M, D)."""
         hidden_ND = self.embedding(ids_N, segments_N, positions_N).to(self.precision)
-        return self.stack(hidden_ND, rows)
+        return self.stack(hidden_ND, rows, wanted_M)
 
     def pool(self, first_BD: Tensor) -> Tensor:
         """The vector of a whole row from that of its first token, [CLS], (B, D)."""
@@ -107,14 +114,15 @@ class BERTNetwork(nn.Module):
 
     def masked_logits(self, hidden_MD: Tensor) -> Tensor:
         """Score every word of the vocabulary for hidden places, (M, V); tied to the embedding."""
-        return self._padded_logits(hidden_MD)[:, : self.config.vocab_size]
+        logits_MV = table_logits(self._transformed(hidden_MD), *self._table())
+        return logits_MV[:, : self.config.vocab_size]
 
-    def _padded_logits(self, hidden_MD: Tensor) -> Tensor:
-        hidden_MD = self.masked_norm(
-            activate(self.masked_transform(hidden_MD), self.config.activation)
-        )
-        table_VD = self.embedding.tokens.weight
-        return table_logits(hidden_MD, table_VD, self.masked_bias, self.config.vocab_size)
+    def _transformed(self, hidden_MD: Tensor) -> Tensor:
+        transformed_MD = activate(self.masked_transform(hidden_MD), self.config.activation)
+        return self.masked_norm(transformed_MD)
+
+    def _table(self) -> tuple[Tensor, Tensor, int]:
+        return self.embedding.tokens.weight, self.masked_bias, self.config.vocab_size
 
     def next_logits(self, pooled_BD: Tensor) -> Tensor:
         """Score "follows" and "does not follow" for each pair of texts, (B, 2)."""
@@ -122,17 +130,23 @@ class BERTNetwork(nn.Module):
 
     def loss(self, batch: BERTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch, both tasks added, and the sums to report (see prediction.py)."""
-        hidden_ND = self.encode(batch.ids_N, batch.segments_N, batch.positions_N, batch.rows)
-        return self.head_loss(hidden_ND, batch)
+        wanted_M = batch.hidden_M
+        if batch.follows_B is not None:
+            first_B = batch.rows.first_tokens(wanted_M.device)
+            wanted_M = torch.cat([wanted_M, first_B])
+        wanted_MD = self.encode(
+            batch.ids_N, batch.segments_N, batch.positions_N, batch.rows, wanted_M
+        )
+        return self.head_loss(wanted_MD, batch)
 
-    def head_loss(self, hidden_ND: Tensor, batch: BERTInputs) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of a batch and the sums to report, from the vectors of its tokens."""
-        logits_MV = self._padded_logits(hidden_ND.index_select(0, batch.hidden_M))
-        masked = score(logits_MV, batch.targets_M)
+    def head_loss(self, wanted_MD: Tensor, batch: BERTInputs) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of a batch and the sums to report, from its hidden tokens, then its first."""
+        num_hidden = batch.hidden_M.shape[0]
+        hidden_MD = self._transformed(wanted_MD[:num_hidden])
+        masked = score_tokens(hidden_MD, *self._table(), batch.targets_M)
         loss = masked.loss / batch.num_targets
         if batch.follows_B is None:
             return loss, figures_of(masked=masked)
-        first_B = batch.rows.first_tokens(hidden_ND.device)
-        logits_B2 = self.next_logits(self.pool(hidden_ND.index_select(0, first_B)))
+        logits_B2 = self.next_logits(self.pool(wanted_MD[num_hidden:]))
         follows = score(logits_B2, batch.follows_B)
         return loss + follows.loss / batch.num_pairs, figures_of(masked=masked, next=follows)

@@ -7,7 +7,7 @@ before each part (GPT-2), which leaves a straight path for the gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Any, cast
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -48,9 +48,22 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(config.width, config.inner_width, config.activation)
         self.feed_forward_norm = LayerNorm(config.width, eps=config.norm_eps)
 
-    def forward(self, hidden_ND: Tensor, rows: Rows, keys: Tensor | None = None) -> Tensor:
-        """Give each token what it needs of its row, (N, D); two keys switch dropout on."""
-        return self._around(lambda x_ND: self.attention(x_ND, rows), hidden_ND, keys)
+    def forward(
+        self,
+        hidden_ND: Tensor,
+        rows: Rows,
+        keys: Tensor | None = None,
+        wanted_M: Tensor | None = None,
+    ) -> Tensor:
+        """Give each token what it needs of its row, (N, D); two keys switch dropout on.
+
+        With `wanted_M` only these tokens are followed to the end, (M, D).
+        """
+
+        def attention(x_ND: Tensor) -> Tensor:
+            return self.attention(x_ND, rows, wanted_M)
+
+        return self._around(attention, hidden_ND, keys, wanted_M)
 
     def maps(self, hidden_ND: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """What `forward` gives without dropout, and the attention, (B, H, T, S)."""
@@ -68,16 +81,21 @@ class Block(nn.Module):
         return self._around(lambda x_ND: self.attention.extend(x_ND, places_BT, memory), hidden_ND)
 
     def _around(
-        self, attention: Callable[[Tensor], Tensor], hidden_ND: Tensor, keys: Tensor | None = None
+        self,
+        attention: Callable[[Tensor], Tensor],
+        hidden_ND: Tensor,
+        keys: Tensor | None = None,
+        wanted_M: Tensor | None = None,
     ) -> Tensor:
         first, second = (None, None) if keys is None else keys.unbind()
+        mixed_ND = attention(self.attention_norm(hidden_ND) if self.is_prenorm else hidden_ND)
+        if wanted_M is not None:
+            hidden_ND = hidden_ND.index_select(0, wanted_M)
+        hidden_ND = hidden_ND + drop(mixed_ND, self.dropout, first)
         if self.is_prenorm:
-            mixed_ND = attention(self.attention_norm(hidden_ND))
-            hidden_ND = hidden_ND + drop(mixed_ND, self.dropout, first)
             inner_ND = self.feed_forward(self.feed_forward_norm(hidden_ND))
             return hidden_ND + drop(inner_ND, self.dropout, second)
-        mixed_ND = attention(hidden_ND)
-        hidden_ND = self.attention_norm(hidden_ND + drop(mixed_ND, self.dropout, first))
+        hidden_ND = self.attention_norm(hidden_ND)
         inner_ND = self.feed_forward(hidden_ND)
         return self.feed_forward_norm(hidden_ND + drop(inner_ND, self.dropout, second))
 
@@ -98,16 +116,21 @@ class Stack(nn.Module):
     def __iter__(self) -> Iterator[Block]:
         return cast(Iterator[Block], iter(self.blocks))
 
-    def forward(self, hidden_ND: Tensor, rows: Rows) -> Tensor:
-        """Send the tokens through every block, (N, D)."""
-        if not self.training:
-            return self.layers(hidden_ND, rows)[-1]
-        keys_L2 = draw_keys(2 * len(self.blocks), hidden_ND.device).view(-1, 2)
-        for block, keys in zip(self, keys_L2, strict=True):
-            if self.recompute:
-                hidden_ND = checkpoint(block, hidden_ND, rows, keys, use_reentrant=False)
+    def forward(self, hidden_ND: Tensor, rows: Rows, wanted_M: Tensor | None = None) -> Tensor:
+        """Send the tokens through every block, (N, D).
+
+        With `wanted_M` the last block ends with these tokens, (M, D): others are of no use to a
+        loss that does not ask for them.
+        """
+        keys_L2: list[Any] = [None] * len(self.blocks)
+        if self.training:
+            keys_L2 = list(draw_keys(2 * len(self.blocks), hidden_ND.device).view(-1, 2))
+        for index, (block, keys) in enumerate(zip(self, keys_L2, strict=True), start=1):
+            own = hidden_ND, rows, keys, wanted_M if index == len(self.blocks) else None
+            if self.training and self.recompute:
+                hidden_ND = checkpoint(block, *own, use_reentrant=False)
             else:
-                hidden_ND = block(hidden_ND, rows, keys)
+                hidden_ND = block(*own)
         return hidden_ND
 
     def layers(self, hidden_ND: Tensor, rows: Rows) -> list[Tensor]:

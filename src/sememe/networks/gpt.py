@@ -18,7 +18,7 @@ from sememe.networks.inputs import GPTInputs
 from sememe.networks.layers import LayerNorm, initialise, table_logits
 from sememe.networks.memory import Memory
 from sememe.networks.positions import Positions
-from sememe.networks.prediction import figures_of, score
+from sememe.networks.prediction import figures_of, score_tokens
 from sememe.networks.rows import Rows, padded_rows
 
 
@@ -105,12 +105,12 @@ class GPTNetwork(nn.Module):
 
     def next_logits(self, hidden_MD: Tensor) -> Tensor:
         """Score every word of the vocabulary as the next one, (…, V); tied to the embedding."""
-        return self._padded_logits(hidden_MD)[..., : self.config.vocab_size]
+        return table_logits(hidden_MD, *self._table())[..., : self.config.vocab_size]
 
-    def _padded_logits(self, hidden_MD: Tensor) -> Tensor:
+    def _table(self) -> tuple[Tensor, Tensor, int]:
         table_VD = self.embedding.tokens.weight
         bias_V = torch.zeros(len(table_VD), device=table_VD.device)
-        return table_logits(hidden_MD, table_VD, bias_V, self.config.vocab_size)
+        return table_VD, bias_V, self.config.vocab_size
 
     def loss(self, batch: GPTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch and the sums to report (see prediction.py)."""
@@ -119,6 +119,6 @@ class GPTNetwork(nn.Module):
 
     def head_loss(self, hidden_ND: Tensor, batch: GPTInputs) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch and the sums to report, from the vectors of its tokens."""
-        logits_MV = self._padded_logits(hidden_ND.index_select(0, batch.hidden_M))
-        following = score(logits_MV, batch.targets_M)
+        hidden_MD = hidden_ND.index_select(0, batch.hidden_M)
+        following = score_tokens(hidden_MD, *self._table(), batch.targets_M)
         return following.loss / batch.num_targets, figures_of(token=following)

@@ -29,16 +29,24 @@ class LayerNorm(nn.LayerNorm):
         return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
-def table_logits(hidden_MD: Tensor, table_VD: Tensor, bias_V: Tensor, vocab_size: int) -> Tensor:
-    """Score every row of a table of tokens, (M, rows); rows of padding get the lowest number.
+def padded_table(
+    table_VD: Tensor, bias_V: Tensor, vocab_size: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """A table of tokens and its bias in a precision; rows of padding get the lowest number as bias.
 
     To cut the padding off instead would copy all scores once more in the backward pass; with -inf
     a kernel that sees nothing else in its part of a row could subtract infinities.
     """
     is_padding_V = torch.arange(len(table_VD), device=table_VD.device) >= vocab_size
-    lowest = torch.finfo(hidden_MD.dtype).min
-    bias_V = bias_V.to(hidden_MD.dtype).masked_fill(is_padding_V, lowest)
-    return functional.linear(hidden_MD, table_VD.to(hidden_MD.dtype), bias_V)
+    bias_V = bias_V.to(dtype).masked_fill(is_padding_V, torch.finfo(dtype).min)
+    return table_VD.to(dtype), bias_V
+
+
+def table_logits(hidden_MD: Tensor, table_VD: Tensor, bias_V: Tensor, vocab_size: int) -> Tensor:
+    """Score every row of a table of tokens, (M, rows); rows of padding get the lowest number."""
+    return functional.linear(
+        hidden_MD, *padded_table(table_VD, bias_V, vocab_size, hidden_MD.dtype)
+    )
 
 
 def activate(x: Tensor, name: str) -> Tensor:
