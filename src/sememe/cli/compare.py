@@ -67,11 +67,11 @@ def compare(
     elif not data:
         raise OptionError("--data must name the labelled rows that both models answer.")
     else:
-        from sememe.examples.labelled.columns import parse_columns
+        from sememe.cli.finetuning import reading_of
         from sememe.networks.pretraining import need_torch
 
         need_torch()
-        reading = {"columns": parse_columns(column or []) or None, "skip_bad": skip_bad}
+        reading = reading_of(column, skip_bad, "utf-8")
         found = compare_tasks(
             first, second, data, metric=metric, reading=reading,
             on_note=Reporter(quiet=quiet).note, **options,

@@ -75,7 +75,7 @@ def features(
     settings = settings_of(config, seeds, train, max_train, False, skip_bad, out)
     result = compare_features(
         model_folder(model), DataFolder(data_folder(data)).holdings(benchmark), settings,
-        choices=tuple(choice or CHOICES), with_fine_tuning=fine_tuning,
+        choices=tuple(choice or ()), with_fine_tuning=fine_tuning,
         reporter=Reporter(quiet=quiet),
     )  # fmt: skip
     if paths:

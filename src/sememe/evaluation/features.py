@@ -9,7 +9,7 @@ from typing import Any
 
 from sememe.evaluation.benchmarks.published import BERT, FEATURES, FINE_TUNED_F1
 from sememe.evaluation.finding import Holdings
-from sememe.evaluation.finetuning import run_benchmark
+from sememe.evaluation.finetuning import num_layers, run_benchmark
 from sememe.evaluation.outcomes import Outcome, ours_note
 from sememe.evaluation.preparing import RunSettings
 from sememe.evaluation.results import plain
@@ -98,12 +98,20 @@ def compare_features(
     holdings: Holdings,
     settings: RunSettings,
     *,
-    choices: Sequence[str] = CHOICES,
+    choices: Sequence[str] = (),
     with_fine_tuning: bool = True,
     reporter: Reporter = SILENT,
 ) -> FeaturesResult:
-    """Train a tagger on each choice of frozen layers, and fine-tune the whole for comparison."""
+    """Train a tagger on each choice of frozen layers, and fine-tune the whole for comparison.
+
+    Left out, the choices are the six of the paper, less those of four layers where there are fewer.
+    """
     outcomes = {}
+    if not choices:
+        is_shallow = 0 < num_layers(Path(model)) < 4
+        choices = [name for name in CHOICES if not (is_shallow and name.endswith("four"))]
+        if is_shallow:
+            reporter.note("The network has fewer than four layers; choices of four are left out.")
     for choice in [*choices, *([FINE_TUNED] if with_fine_tuning else [])]:
         options = dict(settings.options)
         if choice != FINE_TUNED:

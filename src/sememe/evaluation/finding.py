@@ -46,6 +46,7 @@ class DataFolder:
         if not self.folder.is_dir():
             raise InputError(f"{self.folder} is no folder; give the one that holds the data sets.")
         self._paths: dict[str, Path] = {}
+        self._values: dict[tuple[Path, str], set[str]] = {}
         root = self.folder.resolve()
         for place, folders, names in os.walk(root):
             here = Path(place)
@@ -67,17 +68,37 @@ class DataFolder:
                 return Found(paths if files.is_many else paths[:1], files)
         return None
 
+    def _holds(self, found: Found) -> bool:
+        """Whether the rows that are meant are in a file of several kinds, such as languages."""
+        for column, value in found.files.where.items():
+            for path in found.paths:
+                key = (path, column)
+                if key not in self._values:
+                    self._values[key] = _values_of(path, column)
+                if value in self._values[key]:
+                    break
+            else:
+                return False
+        return True
+
     def holdings(self, benchmark: Benchmark) -> Holdings:
         """What there is of a benchmark."""
 
         def found(places: Mapping[str, Places]) -> dict[str, Found]:
             pairs = {name: self.find(own) for name, own in places.items()}
-            return {name: own for name, own in pairs.items() if own}
+            return {name: own for name, own in pairs.items() if own and self._holds(own)}
 
         return Holdings(
             benchmark, self.find(benchmark.train), found(benchmark.parts),
             found(benchmark.unlabelled),
         )  # fmt: skip
+
+
+def _values_of(path: Path, column: str) -> set[str]:
+    from sememe.examples.labelled.records import open_tables
+
+    tables = open_tables([str(path)], encoding="utf-8", is_header=lambda _: True)
+    return {str(record.cells.get(column, "")) for table in tables for record in table.records}
 
 
 def _plain(key: str) -> str:

@@ -103,8 +103,16 @@ def _options(model: str | Path, benchmark: Benchmark, settings: RunSettings) -> 
 
 def _longest(folder: Path) -> int:
     """The most tokens that a network sees at once; 0 where its folder does not tell."""
+    return _configured(folder, "max_position_embeddings", "n_positions")
+
+
+def num_layers(folder: Path) -> int:
+    """The layers of a network; 0 where its folder does not tell."""
+    return _configured(folder, "num_hidden_layers", "n_layer")
+
+
+def _configured(folder: Path, *names: str) -> int:
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
-    names = ("max_position_embeddings", "n_positions")
     return next((int(config[name]) for name in names if config.get(name)), 0)
 
 

@@ -1,0 +1,229 @@
+"""Benchmarks in their official files, from the command line, with a tiny random BERT."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+
+import benchmark_files as files
+
+QUICK = ("--steps", 2, "--batch-size", 4, "--length", 32, "--device", "cpu", "--quiet")
+GLUE_FILES = {"CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI"}
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory) -> Path:
+    """The folder of a BERT that has learned nothing."""
+    from sememe.networks.bert import BERTNetwork
+    from sememe.networks.interchange.huggingface import save_folder
+    from sememe.networks.presets import bert_config
+    from sememe.tokens.subword_training import train_tokenizer
+
+    texts = [*files.GOOD, *files.BAD, "小明在北京喝了牛奶。猫喜欢什么？", "John Smith Berlin Paris"]
+    tokenizer = train_tokenizer(texts * 3, kind="wordpiece", vocab_size=200, min_frequency=1)
+    config = bert_config("tiny", vocab_size=tokenizer.vocab_size, max_length=64, width=16)
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    save_folder(BERTNetwork(config), tokenizer, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    files.write_glue(folder / "glue")
+    files.write_texts(folder / "texts")
+    files.write_chinese(folder / "zh")
+    files.write_squad(folder)
+    files.write_conll(folder)
+    return folder
+
+
+def by_name(content) -> dict[str, dict]:
+    return {one["benchmark"]: one for one in content["outcomes"]}
+
+
+def test_all_of_glue(sememe, tiny, data, monkeypatch) -> None:
+    command = (
+        "evaluate",
+        "glue",
+        tiny,
+        "--data",
+        data / "glue",
+        "--out",
+        "kept",
+        *QUICK,
+    )
+    found = sememe(*command, "--json").json
+    assert found["missing"] == {} and set(found["columns"]) == {*GLUE_FILES}
+    nine = [value for name, value in found["columns"].items() if name != "WNLI"]
+    if None not in nine:
+        assert found["average"] == pytest.approx(sum(nine) / 9)
+    tasks = by_name(found)
+    assert tasks["CoLA"]["main_metric"] == "matthews" and tasks["CoLA"]["num_train"] == 8
+    assert set(tasks["MRPC"]["parts"]["dev"]["metrics"]) == {"binary_f1", "accuracy"}
+    assert set(tasks["STS-B"]["parts"]["dev"]["metrics"]) == {"spearman", "pearson"}
+    # Rows without an agreed label are no rows of the task.
+    assert tasks["MNLI"]["parts"]["matched"]["num_rows"] == 5
+    assert tasks["RTE"]["seeds"] == [1] and "sememe" in tasks["RTE"]["provenance"]["versions"]
+    check_submissions(Path("kept") / "submission")
+    # A second run takes what the first one left, without training anything.
+    monkeypatch.setattr("sememe.tasks.task.Task.fit", None)
+    again = sememe(*command).out
+    assert "MNLI-(m/mm)" in again and "BERT large †" in again and "kept/submission" in again
+    assert sememe(*command, "--json").json["columns"] == found["columns"]
+
+
+def check_submissions(folder: Path) -> None:
+    assert {path.stem for path in folder.iterdir()} == GLUE_FILES
+    for path in folder.iterdir():
+        head, *lines = path.read_text(encoding="utf-8").splitlines()
+        assert head == "index\tprediction"
+        indices, said = zip(*(line.split("\t") for line in lines), strict=True)
+        assert list(indices) == ["0", "1", "2", "3"]
+        if path.stem == "STS-B":
+            assert all(0 <= float(score) <= 5 for score in said)
+        elif path.stem.startswith("MNLI"):
+            assert set(said) <= set(files.INFERENCE)
+        elif path.stem in ("QNLI", "RTE"):
+            assert set(said) <= {"entailment", "not_entailment"}
+        else:
+            assert set(said) <= {"0", "1"}
+
+
+def test_missing_tasks_are_named(sememe, tiny, tmp_path) -> None:
+    files.write_glue(tmp_path / "glue")
+    (tmp_path / "glue" / "CoLA" / "train.tsv").unlink()
+    for name in ("MNLI", "QQP", "QNLI", "MRPC", "RTE", "WNLI", "STS-B"):
+        (tmp_path / "glue" / name).rename(tmp_path / name)
+    result = sememe("evaluate", "glue", tiny, "--data", "glue", *QUICK[:-1])
+    assert "CoLA was left out: there is no CoLA/train.tsv." in result.out
+    assert "RTE was left out: there is no RTE/train.tsv, no RTE/dev.tsv." in result.out
+    assert "QQP is left out" in result.err and "mean of 1" in result.out
+
+
+def test_seeds_and_earlier_results_stand_in_the_table(sememe, tiny, data) -> None:
+    command = ("evaluate", "glue", tiny, "--data", data / "glue", "--only", "RTE", *QUICK)
+    first = sememe(*command, "--seeds", 2, "--seed", 5, "--json")
+    (task,) = first.json["outcomes"]
+    assert task["seeds"] == [5, 6]
+    scores = task["parts"]["dev"]["metrics"]["accuracy"]
+    assert scores["mean"] == pytest.approx(sum(scores["by_seed"]) / 2) and scores["num"] == 2
+    Path("first.json").write_text(first.out)
+    lines = sememe(*command, "--against", "first.json").out.splitlines()
+    assert len([line for line in lines if line.startswith("tiny  ")]) == 2
+
+
+def test_sets_of_texts(sememe, tiny, data) -> None:
+    command = ("evaluate", "texts", tiny, "--data", data / "texts", *QUICK)
+    found = by_name(sememe(*command, "--json").json)
+    assert set(found) == {"snli", "scitail", "sst5", "race", "swag", "storycloze", "xnli"}
+    assert found["snli"]["parts"]["test"]["num_rows"] == 3
+    assert set(found["race"]["parts"]) == {"dev", "test-middle", "test-high"}
+    assert found["race"]["parts"]["dev"]["num_rows"] == 4 and found["race"]["num_train"] == 4
+    assert set(found["xnli"]["parts"]) == {"test-en", "test-zh"}
+    assert found["xnli"]["options"]["length"] == 32
+    text = sememe(*command, "--only", "sst5").out
+    assert "+ ELMo †" in text and "+6.8 %" in text and "The most frequent label alone" in text
+
+
+def test_chinese_sets(sememe, tiny, data) -> None:
+    found = by_name(sememe("evaluate", "texts", tiny, "--data", data / "zh", *QUICK, "--json").json)
+    assert set(found) == {"chnsenticorp", "lcqmc", "ocnli"}
+    assert found["ocnli"]["parts"]["dev"]["num_rows"] == 3
+    found = by_name(sememe("evaluate", "ner", tiny, "--data", data / "zh", *QUICK, "--json").json)
+    assert set(found) == {"msra", "cluener"}
+    command = ("evaluate", "squad", tiny, "--data", data / "zh", *QUICK)
+    found = by_name(sememe(*command, "--json").json)
+    assert set(found) == {"cmrc2018"}  # there is nothing to learn DRCD from
+    assert set(found["cmrc2018"]["parts"]["dev"]["metrics"]) == {"cmrc_f1", "cmrc_exact"}
+    text = sememe(*command, "--only", "drcd", "--only", "cmrc2018").out
+    assert "drcd: there is no drcd*/DRCD_training.json." in text
+    # Learned from another set.
+    other = data / "zh" / "drcd" / "DRCD_dev.json"
+    found = by_name(sememe(*command, "--only", "cmrc2018", "--train", other, "--json").json)
+    assert found["cmrc2018"]["files"]["train"] == ["DRCD_dev.json"]
+
+
+def test_answers_and_their_thresholds(sememe, tiny, data) -> None:
+    result = sememe("evaluate", "squad", tiny, "--data", data / "squad", *QUICK, "--json").json
+    found = by_name(result)
+    assert set(found) == {"squad1.1", "squad2.0"}
+    assert found["squad1.1"]["parts"]["dev"]["num_rows"] == 2
+    assert set(found["squad1.1"]["parts"]["dev"]["metrics"]) == {"squad_f1", "squad_exact"}
+    (details,) = found["squad2.0"]["details"]
+    assert details["dev"]["best_f1"] >= 1 / 3  # no answer to all of them
+    assert any(row["system"] == "human" for row in found["squad1.1"]["published"])
+
+
+def test_a_fine_tuned_model_is_scored_as_it_is_and_compared(sememe, tiny, data) -> None:
+    train = data / "conll2003" / "eng.train"
+    from sememe.tasks.tag import Tag
+
+    for seed in (1, 2):
+        Tag(tiny, steps=2, batch_size=2, length=32, seed=seed, device="cpu").fit(
+            train, dev=False, out=f"names-{seed}"
+        )
+    command = ("evaluate", "ner", "names-1", "--data", data / "conll2003", "--quiet")
+    found = by_name(sememe(*command, "--out", "a", "--json").json)["conll2003"]
+    assert found["seeds"] == [] and found["num_train"] == 0
+    assert set(found["parts"]) == {"dev", "test"} and found["parts"]["test"]["num_rows"] == 4
+    kept = [json.loads(line) for line in Path("a/conll2003/test.jsonl").read_text().splitlines()]
+    assert len(kept) == 4 and len(kept[0]["gold"]) == len(kept[0]["predicted"]) == 6
+    told = sememe(
+        "compare", "names-1", "names-2", "--data", data / "conll2003" / "eng.testb", "--quiet"
+    )
+    assert "entity f1 on 4 rows" in told.out and "The difference" in told.out
+    told = sememe("compare", "a/conll2003/test.jsonl", "a/conll2003/test.jsonl", "--json").json
+    assert told["metric"] == "entity_f1" and told["is_real"] is False and told["difference"] == 0
+    refused = sememe(
+        "evaluate", "squad", "names-1", "--data", data / "squad", "--quiet", fails=True
+    )
+    assert refused.code == 2 and "fine-tuned to tag" in refused.err
+
+
+def test_features_are_compared_and_drawn(sememe, tiny, data) -> None:
+    command = (
+        "evaluate", "features", tiny, "--data", data / "conll2003", "--reader-width", 4, *QUICK,
+    )  # fmt: skip
+    text = sememe(*command, "--picture", "layers.svg").out
+    assert "embeddings" in text and "91.0" in text and "94.9" in text and "96.4" in text
+    assert "last four" not in text  # the network has two layers
+    assert "<svg" in Path("layers.svg").read_text()
+    found = sememe(*command, "--choice", "first", "--no-fine-tuning", "--json").json
+    assert list(found["choices"]) == ["first"]
+    assert found["choices"]["first"]["options"]["features"] == "first"
+    refused = sememe(*command, "--choice", "concat-last-four", fails=True)
+    assert refused.code == 2 and "four layers" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("glue", "MODEL"), "--data must name"),
+        (("glue", "MODEL", "--data", "nowhere"), "no folder"),
+        (("glue", "nowhere", "--data", "."), "no model folder"),
+        (("glue", "MODEL", "--data", "."), "no benchmark that can be run"),
+        (("glue", "MODEL", "--data", ".", "--only", "GLUB"), "There is no 'GLUB'"),
+        (("ner", "MODEL", "--data", ".", "--seeds", "0"), "--seeds must be 1"),
+        (("squad", "MODEL", "--data", ".", "--train", "none.json"), "There is no file none.json"),
+        (("texts", "MODEL", "--data", ".", "--against", "none.json"), "Cannot read none.json"),
+        (("features", "MODEL", "--data", ".", "--choice", "middle"), "--choice must be one of"),
+        (("features", "MODEL", "--data", ".", "--picture", "x.bmp"), "must end in .png or .svg"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(sememe, tiny, arguments, says) -> None:
+    filled = [tiny if argument == "MODEL" else argument for argument in arguments]
+    result = sememe("evaluate", *filled, fails=True)
+    assert result.code == 2 and says in result.err and "Traceback" not in result.err
+
+
+def test_a_comparison_without_rows_is_refused(sememe, tiny) -> None:
+    result = sememe("compare", tiny, tiny, fails=True)
+    assert result.code == 2 and "--data must name" in result.err
+    result = sememe("compare", tiny, tiny, "--data", "x.tsv", fails=True)
+    assert result.code == 2 and "not a task" in result.err
