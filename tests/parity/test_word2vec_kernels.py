@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sememe.examples.huffman import build_tree
-from sememe.static.word2vec import kernels, reference
+from sememe.static.word2vec import kernels, reference, tree_kernels
 
 NUM_WORDS, DIM, WIDTH, WINDOW, POOL, RATE = 23, 20, 32, 3, 8, 0.3
 COMBINATIONS = [
@@ -36,27 +36,29 @@ class Chunk:
         return self.input.astype(dtype), self.output.astype(dtype)
 
 
-def make_chunk(num_tokens: int, seed: int = 0) -> Chunk:
+def make_chunk(
+    num_tokens: int, seed: int = 0, window: int = WINDOW, num_words: int = NUM_WORDS
+) -> Chunk:
     """Random sentences over few words, so that a block holds the same word several times."""
     random = np.random.default_rng(seed)
-    tokens = random.integers(0, NUM_WORDS, num_tokens).astype(np.int32)
+    tokens = random.integers(0, num_words, num_tokens).astype(np.int32)
     position = np.arange(num_tokens)
-    reach = random.integers(1, WINDOW + 1, num_tokens)
+    reach = random.integers(1, window + 1, num_tokens)
     edge = num_tokens * 2 // 3  # two sentences
     start = np.where(position < edge, 0, edge)
     end = np.where(position < edge, edge, num_tokens)
     left = np.maximum(start, position - reach).astype(np.int32)
     right = np.minimum(end, position + reach + 1).astype(np.int32)
-    matrices = [np.zeros((NUM_WORDS, WIDTH), np.float32) for _ in range(2)]
+    matrices = [np.zeros((num_words, WIDTH), np.float32) for _ in range(2)]
     for matrix in matrices:
-        matrix[:, :DIM] = random.normal(0, 0.5, (NUM_WORDS, DIM))
-    noise = random.integers(0, NUM_WORDS, (num_tokens + 8) * POOL).astype(np.int32)
-    tree = build_tree(np.sort(random.integers(1, 1000, NUM_WORDS))[::-1].astype(np.int64))
+        matrix[:, :DIM] = random.normal(0, 0.5, (num_words, DIM))
+    noise = random.integers(0, num_words, (num_tokens + 8) * POOL).astype(np.int32)
+    tree = build_tree(np.sort(random.integers(1, 1000, num_words))[::-1].astype(np.int64))
     return Chunk(tokens, left, right, noise, *matrices, tree)
 
 
 def run_kernel(
-    chunk: Chunk, architecture: str, loss: str, combine: str, block: int = 2
+    chunk: Chunk, architecture: str, loss: str, combine: str, block: int = 2, num_workers: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(input, output, stats) after one chunk of the compiled update."""
     matrices = chunk.copies(np.float32)
@@ -77,11 +79,11 @@ def run_kernel(
             *head, chunk.noise, *flat, WIDTH, WINDOW, POOL, block, weight, rate, is_mean, 1, stats
         )
     elif architecture == "skipgram":
-        kernels.skipgram_hierarchical(
-            *head, *path, chunk.tree.max_length, *flat, WIDTH, WINDOW, rate, 1, stats
+        tree_kernels.skipgram_hierarchical(
+            *head, *path, chunk.tree.max_length, *flat, WIDTH, WINDOW, rate, num_workers, 1, stats
         )
     else:
-        kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, WINDOW, rate, is_mean, 1, stats)
+        tree_kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, WINDOW, rate, is_mean, 1, stats)
     return *matrices, stats
 
 
@@ -118,6 +120,27 @@ def test_kernel_equals_reference(architecture, loss, combine, num_tokens, block)
     np.testing.assert_allclose(output, expected[1], atol=3e-5)
     np.testing.assert_allclose(stats, [expected[2], expected[3], expected[3]], rtol=1e-5)
     assert not input[:, DIM:].any(), "the padding must stay zero"
+
+
+@pytest.mark.parametrize(("window", "num_tokens"), [(5, 45), (6, 45), (13, 30)])
+def test_a_wide_window_walks_the_tree_in_steps_of_ten_words(window, num_tokens):
+    chunk = make_chunk(num_tokens, seed=window, window=window)
+    input, output, stats = run_kernel(chunk, "skipgram", "hierarchical", "mean")
+    expected = run_reference(chunk, "skipgram", "hierarchical", "mean")
+    np.testing.assert_allclose(input, expected[0], atol=3e-5)
+    np.testing.assert_allclose(output, expected[1], atol=3e-5)
+    np.testing.assert_allclose(stats, [expected[2], expected[3], expected[3]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_words", [NUM_WORDS, 300])
+def test_one_of_four_workers_moves_the_top_of_the_tree_by_a_quarter(num_words):
+    chunk = make_chunk(45, num_words=num_words)
+    input, output, _ = run_kernel(chunk, "skipgram", "hierarchical", "mean", num_workers=4)
+    expected = run_reference(chunk, "skipgram", "hierarchical", "mean")
+    top = slice(-tree_kernels.OWN_NODES, None)
+    expected[1][top] = 0.75 * chunk.output[top] + 0.25 * expected[1][top]
+    np.testing.assert_allclose(input, expected[0], atol=3e-5)
+    np.testing.assert_allclose(output, expected[1], atol=3e-5)
 
 
 @pytest.mark.parametrize(("architecture", "loss", "combine"), COMBINATIONS)

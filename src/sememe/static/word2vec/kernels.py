@@ -160,7 +160,7 @@ def _skipgram_loss(scores, is_pair, num_rows, stride, weight, stats):
 
 
 @kernel
-def _window_rows(inputs, c, low, high, width, rows):
+def window_rows(inputs, c, low, high, width, rows):
     """Fill rows with the offsets of the words of a window, centre c left out; return how many."""
     num = 0
     for q in range(low, high):
@@ -210,7 +210,7 @@ def cbow_negative(
         num = right[c] - left[c] - 1
         if num == 0:
             continue
-        _window_rows(inputs, c, left[c], right[c], width, context)
+        window_rows(inputs, c, left[c], right[c], width, context)
         sum_rows(_ONE / np.float32(num) if is_mean else _ONE, input, context, num, hidden, width)
         rows[pool] = np.int64(tokens[c]) * width
         is_noise = has_twins
@@ -241,93 +241,6 @@ def cbow_negative(
 
 
 @kernel
-def skipgram_hierarchical(
-    tokens, inputs, left, right, num_tokens, starts, nodes, codes, longest,
-    input, output, width, window, rate, loss_every, stats,
-):  # fmt: skip
-    """Every word of a window walks the tree to the centre (as in the released C program)."""
-    most = (2 * window + 3) // 4 * 4
-    stride = (longest + 3) // 4 * 4
-    hidden = np.zeros(most * width, np.float32)
-    path = np.zeros(stride * width, np.float32)
-    sources = np.zeros(most, np.int64)
-    targets = np.zeros(stride, np.int64)
-    labels = np.zeros(stride, np.float32)
-    g = np.zeros(most * stride, np.float32)
-    for c in range(num_tokens):
-        start = starts[tokens[c]]
-        length = starts[tokens[c] + 1] - start
-        num_rows = 0
-        for q in range(left[c], right[c]):
-            if q != c:
-                sources[num_rows] = np.int64(inputs[q]) * width
-                copy_row(input, sources[num_rows], hidden, num_rows * width, width)
-                num_rows += 1
-        for k in range(length):
-            targets[k] = np.int64(nodes[start + k]) * width
-            labels[k] = _ONE - np.float32(codes[start + k])
-            copy_row(output, targets[k], path, k * width, width)
-        if c + window + 2 < num_tokens:
-            prefetch_row(input, np.int64(inputs[c + window + 2]) * width, width)
-            ahead = tokens[c + 2]
-            # The upper nodes are in the cache anyway: every word passes them.
-            for k in range(max(starts[ahead], starts[ahead + 1] - 8), starts[ahead + 1]):
-                prefetch_row(output, np.int64(nodes[k]) * width, width)
-        for j in range(0, num_rows, 4):
-            for k in range(0, length, 4):
-                score_tile(hidden, j * width, path, k * width, width, g, j * stride + k, stride)
-        stats[2] += num_rows
-        if c % loss_every == 0:
-            stats[1] += num_rows
-            for j in range(num_rows):
-                for k in range(length):
-                    score = g[j * stride + k]
-                    stats[0] += softplus(score if labels[k] == _ZERO else -score)
-        # One sweep over everything, unused places included: LLVM vectorises no short runs.
-        for k in range(num_rows * stride):
-            g[k] = sigmoid(g[k])
-        for j in range(num_rows):
-            row = j * stride
-            for k in range(length):
-                g[row + k] = rate * (labels[k] - g[row + k])
-        combine_into(g, 0, 1, stride, num_rows, hidden, 0, output, targets, 0, length, width)
-        combine_into(g, 0, stride, 1, length, path, 0, input, sources, 0, num_rows, width)
-
-
-@kernel
-def cbow_hierarchical(
-    tokens, inputs, left, right, num_tokens, starts, nodes, codes,
-    input, output, width, window, rate, is_mean, loss_every, stats,
-):  # fmt: skip
-    """The joined window walks the tree to its centre."""
-    hidden = np.zeros(width, np.float32)
-    context = np.zeros(2 * window, np.int64)
-    change = np.zeros(width, np.float32)
-    for c in range(num_tokens):
-        num = right[c] - left[c] - 1
-        if num == 0:
-            continue
-        _window_rows(inputs, c, left[c], right[c], width, context)
-        sum_rows(_ONE / np.float32(num) if is_mean else _ONE, input, context, num, hidden, width)
-        change[:] = _ZERO
-        has_loss = c % loss_every == 0
-        for k in range(starts[tokens[c]], starts[tokens[c] + 1]):
-            row = np.int64(nodes[k]) * width
-            label = _ONE - np.float32(codes[k])
-            score = dot(hidden, 0, output, row, width)
-            if has_loss:
-                stats[0] += softplus(score if label == _ZERO else -score)
-            g = rate * (label - sigmoid(score))
-            add_scaled(g, output, row, change, 0, width)
-            add_scaled(g, hidden, 0, output, row, width)
-        stats[2] += 1
-        if has_loss:
-            stats[1] += 1
-        for n in range(num):
-            add_row(change, 0, input, context[n], width)
-
-
-@kernel
 def full_softmax(
     tokens, inputs, left, right, num_tokens, input, output, width, window,
     rate, is_skipgram, is_mean, loss_every, stats,
@@ -345,7 +258,7 @@ def full_softmax(
         if is_skipgram:
             copy_row(input, np.int64(inputs[c]) * width, hidden, 0, width)
         else:
-            _window_rows(inputs, c, left[c], right[c], width, context)
+            window_rows(inputs, c, left[c], right[c], width, context)
             scale = _ONE / np.float32(num) if is_mean else _ONE
             sum_rows(scale, input, context, num, hidden, width)
         highest = np.float32(-np.inf)

@@ -11,6 +11,7 @@ import numpy as np
 from sememe.examples.huffman import HuffmanTree
 
 Loss = tuple[float, int]
+WORDS_PER_STEP = 10  # as many as the kernel of hierarchical skip-gram takes at once
 
 
 def sigmoid(score: np.ndarray) -> np.ndarray:
@@ -90,18 +91,21 @@ def skipgram_hierarchical(
     tokens: np.ndarray, left: np.ndarray, right: np.ndarray, tree: HuffmanTree,
     input: np.ndarray, output: np.ndarray, *, rate: float,
 ) -> Loss:  # fmt: skip
-    """For each centre, every word of its window walks the tree to it."""
+    """For each centre, every word of its window walks the tree to it; ten of them are a step."""
     loss, num_pairs = 0.0, 0
     for c in range(len(tokens)):
-        context = tokens[window_of(c, left, right)]
+        words = tokens[window_of(c, left, right)]
         nodes, codes = tree.path(int(tokens[c]))
-        rows, path, labels = input[context], output[nodes], 1.0 - codes
-        scores = rows @ path.T
-        loss += np.logaddexp(0, np.where(labels, -scores, scores)).sum()
-        num_pairs += len(context)
-        g = rate * (labels - sigmoid(scores))
-        output[nodes] += g.T @ rows
-        np.add.at(input, context, g @ path)
+        labels = 1.0 - codes
+        for first in range(0, len(words), WORDS_PER_STEP):
+            context = words[first : first + WORDS_PER_STEP]
+            rows, path = input[context], output[nodes]
+            scores = rows @ path.T
+            loss += np.logaddexp(0, np.where(labels, -scores, scores)).sum()
+            num_pairs += len(context)
+            g = rate * (labels - sigmoid(scores))
+            output[nodes] += g.T @ rows
+            np.add.at(input, context, g @ path)
     return loss, num_pairs
 
 

@@ -182,7 +182,7 @@ class WindowRun(Run):
 
         windows: (inputs, left, right, number of words).
         """
-        from sememe.static.word2vec import kernels
+        from sememe.static.word2vec import kernels, tree_kernels
 
         config, rate = self.config, np.float32(self.rate_at(step))
         chunk = (tokens, *windows)
@@ -191,12 +191,12 @@ class WindowRun(Run):
         if config.loss == "softmax":
             kernels.full_softmax(*chunk, *matrices, rate, is_skipgram, is_mean, LOSS_EVERY, stats)
         elif config.loss == "hierarchical" and is_skipgram:
-            kernels.skipgram_hierarchical(
+            tree_kernels.skipgram_hierarchical(
                 *chunk, *self._paths(), self.tree.max_length, *matrices, rate,
-                LOSS_EVERY, stats,
+                config.num_workers, LOSS_EVERY, stats,
             )  # fmt: skip
         elif config.loss == "hierarchical":
-            kernels.cbow_hierarchical(
+            tree_kernels.cbow_hierarchical(
                 *chunk, *self._paths(), *matrices, rate, is_mean, LOSS_EVERY, stats
             )
         else:
