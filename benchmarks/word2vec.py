@@ -4,6 +4,8 @@ python benchmarks/word2vec.py speed TEXT      one epoch over TEXT, us and gensim
 python benchmarks/word2vec.py quality TEXT --words DIR --results FILE
                                               two epochs, scored on word sets; each finished run is
                                               kept in FILE, and a second call goes on from there
+python benchmarks/word2vec.py score FILE --words DIR
+                                              the scores of saved vectors (word2vec's binary form)
 TEXT is already segmented: words separated by spaces, a sentence (or paragraph) a line. DIR holds
 google-analogies.txt, wordsim353.txt and simlex999.txt (pairs separated by tabs).
 
@@ -33,6 +35,9 @@ QUALITY = [("skipgram", 100, (1, 2, 3)), ("cbow", 100, (1, 2, 3)),
            ("skipgram", 300, (1,)), ("cbow", 300, (1,))]  # fmt: skip
 AIMS = {("skipgram", "negative", 100): 8, ("skipgram", "negative", 300): 6,
         ("cbow", "negative", 100): 4, ("skipgram", "hierarchical", 100): 3}  # fmt: skip
+
+PAIRS = ("wordsim353", "simlex999")
+FIGURES = ("analogies", *PAIRS, "words_per_s")
 
 
 def train_gensim(job: dict[str, Any]) -> dict[str, Any]:
@@ -112,27 +117,43 @@ def measure_speed(text: str, repeats: int, only: str) -> None:
           f"{theirs / ours:.2f} (aim 4)")  # fmt: skip
 
 
-def score(path: str, words: Path, evaluator: str) -> dict[str, float]:
-    """Percent of analogies, Spearman × 100 of the pairs; by gensim's evaluator or by ours.
+def score_by_gensim(path: str, words: Path) -> dict[str, float]:
+    """Percent of analogies, Spearman × 100 of the pairs, as gensim's own evaluator finds them."""
+    from gensim.models import KeyedVectors
 
-    Both give the same figures (tests/parity); gensim takes minutes where ours takes seconds.
-    """
-    pairs = ("wordsim353", "simlex999")
-    if evaluator == "gensim":
-        from gensim.models import KeyedVectors
+    vectors = KeyedVectors.load_word2vec_format(path, binary=True)
+    scores = {"analogies": vectors.evaluate_word_analogies(str(words / "google-analogies.txt"))[0]}
+    for name in PAIRS:
+        scores[name] = vectors.evaluate_word_pairs(str(words / f"{name}.txt"))[1][0]
+    return {name: 100 * float(value) for name, value in scores.items()}
 
-        vectors = KeyedVectors.load_word2vec_format(path, binary=True)
-        analogies = vectors.evaluate_word_analogies(str(words / "google-analogies.txt"))[0]
-        scores = [vectors.evaluate_word_pairs(str(words / f"{n}.txt"))[1][0] for n in pairs]
-    else:
-        from sememe import load
-        from sememe.evaluation import evaluate_analogies, evaluate_pairs
 
-        ours = load(path)
-        analogies = evaluate_analogies(ours, words / "google-analogies.txt").value
-        scores = [evaluate_pairs(ours, words / f"{n}.txt", case="fold").value for n in pairs]
-    return {"analogies": 100 * analogies,
-            **{n: 100 * float(s) for n, s in zip(pairs, scores, strict=True)}}  # fmt: skip
+def score_by_sememe(path: str, words: Path) -> dict[str, float]:
+    """The same by our evaluator, in seconds instead of minutes."""
+    from sememe import load
+    from sememe.evaluation import evaluate_analogies, evaluate_pairs
+
+    vectors = load(path)
+    scores = {"analogies": evaluate_analogies(vectors, words / "google-analogies.txt").value}
+    for name in PAIRS:
+        scores[name] = evaluate_pairs(vectors, words / f"{name}.txt", case="fold").value
+    return {name: 100 * float(value) for name, value in scores.items()}
+
+
+def score(path: str, words: Path, evaluator: str) -> dict[str, Any]:
+    """The scores by one evaluator; by gensim's, and ours beside them, where it is both."""
+    if evaluator == "sememe":
+        return score_by_sememe(path, words) | {"evaluator": "sememe"}
+    scores = score_by_gensim(path, words) | {"evaluator": "gensim"}
+    return scores | ({"sememe": score_by_sememe(path, words)} if evaluator == "both" else {})
+
+
+def show(name: str, row: dict[str, Any]) -> None:
+    """Print the scores of one model, a line for each evaluator, and other figures it has."""
+    for evaluator, scores in ((row["evaluator"], row), ("sememe", row.get("sememe"))):
+        if scores:
+            figures = [f"{key} {scores[key]:,.2f}" for key in FIGURES if key in scores]
+            print(f"{name}, evaluator {evaluator}:", ", ".join(figures), flush=True)
 
 
 def measure_quality(text: str, words: Path, results: Path, evaluator: str, tools: str) -> None:
@@ -148,19 +169,30 @@ def measure_quality(text: str, words: Path, results: Path, evaluator: str, tools
                     path = str(Path(folder) / "vectors.bin")
                     result = run(tool, text=text, architecture=architecture, dim=dim, seed=seed,
                                  epochs=2, save=path)  # fmt: skip
-                    done[name] = result | score(path, words, evaluator) | {"evaluator": evaluator}
+                    done[name] = result | score(path, words, evaluator)
                 results.write_text(json.dumps(done, indent=1))
-                print(name, {k: v if isinstance(v, str) else round(v, 2)
-                             for k, v in done[name].items()}, flush=True)  # fmt: skip
-    keys = ("analogies", "wordsim353", "simlex999", "words_per_s")
+                show(name, done[name])
     for architecture, dim, seeds in QUALITY:
         for tool in ("gensim", "sememe"):
             names = [f"{tool} {architecture} {dim} seed {seed}" for seed in seeds]
             rows = [done[name] for name in names if name in done]
             if rows:
-                means = {key: statistics.mean(row[key] for row in rows) for key in keys}
-                figures = ", ".join(f"{key} {value:,.2f}" for key, value in means.items())
-                print(f"{architecture:8} {dim} {tool:6} ({len(rows)} seeds): {figures}")
+                show(f"{architecture:8} {dim} {tool:6} ({len(rows)} seeds)", mean(rows))
+
+
+def mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The means of the figures that all rows have."""
+    means: dict[str, Any] = {
+        key: statistics.mean(row[key] for row in rows)
+        for key in FIGURES
+        if all(key in row for row in rows)
+    }
+    evaluators = {row["evaluator"] for row in rows if "evaluator" in row}
+    if evaluators:
+        means["evaluator"] = " and ".join(sorted(evaluators))
+    if all("sememe" in row for row in rows):
+        means["sememe"] = mean([row["sememe"] for row in rows])
+    return means
 
 
 def main() -> None:
@@ -168,13 +200,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=["speed", "quality", "job"])
+    parser.add_argument("what", choices=["speed", "quality", "score", "job"])
     parser.add_argument("text")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="speed: models whose name holds this")
     parser.add_argument("--words", type=Path)
     parser.add_argument("--results", type=Path, default=Path("word2vec-quality.json"))
-    parser.add_argument("--evaluator", choices=["gensim", "sememe"], default="gensim")
+    parser.add_argument(
+        "--evaluator", choices=["both", "gensim", "sememe"], default="both",
+        help="gensim's takes minutes for each model, ours seconds",
+    )  # fmt: skip
     parser.add_argument("--tools", default="sememe,gensim")
     options = parser.parse_args()
     if options.what == "job":
@@ -183,6 +218,8 @@ def main() -> None:
         print(json.dumps(train(job)))
     elif options.what == "speed":
         measure_speed(options.text, options.repeats, options.only)
+    elif options.what == "score":
+        show(options.text, score(options.text, options.words, options.evaluator))
     else:
         measure_quality(options.text, options.words, options.results, options.evaluator,
                         options.tools)  # fmt: skip
