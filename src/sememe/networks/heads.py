@@ -59,8 +59,12 @@ class Head(nn.Module):
         return torch.from_numpy(np.stack(targets))
 
     def count(self, batch: Labelled) -> float:
-        """How many things a batch predicts, by which the sum of losses is divided."""
-        return float(batch.weights_E.sum())
+        """How many things a batch predicts, by which the sum of losses is divided.
+
+        Not the sum of their weights: a batch of common classes alone would count as much as one
+        with a rare class in it.
+        """
+        return float((batch.weights_E > 0).sum())
 
     def forward(self, vectors_D: Tensor, batch: Labelled) -> Tensor:
         """The outputs of a batch from the vectors of its tokens or sequences."""
@@ -141,7 +145,7 @@ class TokenHead(Head):
 
     def count(self, batch: Labelled) -> float:
         """How many tokens are asked about."""
-        return float(self._weights(batch).sum())
+        return float((self._weights(batch) > 0).sum())
 
     def forward(self, vectors_ND: Tensor, batch: Labelled) -> Tensor:
         """The scores of the classes, (N, C)."""

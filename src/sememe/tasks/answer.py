@@ -24,6 +24,9 @@ from sememe.tasks.task import Task
 from sememe.tasks.texts import is_gpt
 from sememe.tokens.subwords import Encoding
 
+# The no-answer score of a context without a single token; JSON knows no infinity.
+_CERTAIN = 1e6
+
 
 class Candidate(NamedTuple):
     """Characters `start` up to `end` of the context as an answer."""
@@ -158,7 +161,7 @@ class Answer(Task):
                 row.context, TokenSpan(one.first, one.last), context.starts, context.ends
             )
             candidates.append(Candidate(row.context[start:end], start, end, one.probability))
-        no_answer = null_score - found[0].score if found else np.inf
+        no_answer = null_score - found[0].score if found else _CERTAIN
         return self._chosen(row, candidates, float(no_answer))
 
     def _chosen(self, row: AnswerRow, candidates: list[Candidate], no_answer: float) -> Answered:

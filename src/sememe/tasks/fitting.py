@@ -54,9 +54,9 @@ def fit(task: Task, train: Any, request: Request) -> None:
 
 def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None:
     reporter = request.reporter
-    rows, dev_rows = read_rows(task, train, request)
     opened = open_encoder(task.model, task.config)
     task.coder = opened.coder
+    rows, dev_rows = read_rows(task, train, request)
     task.config = resolved(task.config, opened.encoder)
     objective = _objective(task, opened, reporter)
     items = _encoded(task, rows, "training", reporter)

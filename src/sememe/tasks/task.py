@@ -170,6 +170,7 @@ class Task:
 
     def predict(self, data: Any, **reading: Any) -> list[Any]:
         """Predict every row of paths or a list; labels in it, if any, are not looked at."""
+        self._need_fit()
         return self.predict_rows(self.read(data, labelled=False, **reading))
 
     def predict_rows(self, rows: Several[Any]) -> list[Any]:
@@ -181,15 +182,18 @@ class Task:
         """The activated output of each item; an ensemble gives the mean over its members."""
         from sememe.tasks.inference import run
 
-        if self.objective is None:
-            raise OptionError(f"This {type(self).__name__} has not learned yet: call fit first.")
         members = [
             [self.activate(output) for output in run(objective, items, self.config)]
-            for objective in (self.objective, *self.others)
+            for objective in (self._need_fit(), *self.others)
         ]
         return (
             [np.mean(own, 0) for own in zip(*members, strict=True)] if self.others else members[0]
         )
+
+    def _need_fit(self) -> TaskObjective:
+        if self.objective is None:
+            raise OptionError(f"This {type(self).__name__} has not learned yet: call fit first.")
+        return self.objective
 
     def decoded(
         self, rows: Several[Any], items: Several[Item], outputs: Several[np.ndarray]
@@ -205,6 +209,7 @@ class Task:
 
     def evaluate(self, data: Any, **reading: Any) -> Scores:
         """Score the predictions for labelled rows."""
+        self._need_fit()
         rows = self.read(data, labelled=True, **reading)
         begun_s = time.monotonic()
         predictions = self.predict_rows(rows)

@@ -110,7 +110,10 @@ def fit_trials(
     task = _chosen(done, ensemble)
     if ensemble:
         _, dev_rows = read_rows(task, train, Request(dev=dev, reading=reading))
-        task.scores = task.scored(dev_rows, task.predict_rows(dev_rows))
+        items = task.encode(dev_rows)
+        outputs = task.activated(items)
+        task.settle(dev_rows, task.decoded(dev_rows, items, outputs))
+        task.scores = task.scored(dev_rows, task.decoded(dev_rows, items, outputs))
     task.trials = [trial.to_dict() for trial, _ in done]
     if out is not None and place is not None:
         task.save(out)

@@ -1,0 +1,354 @@
+"""Tasks as a whole, on a BERT and a GPT of a few thousand weights: learn, predict, save, resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from sememe import Choose, Classify, Pairs, Regress  # noqa: E402
+from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
+from sememe.progress import Reporter  # noqa: E402
+from sememe.tasks.items import ItemBatches  # noqa: E402
+from sememe.tasks.task import Task  # noqa: E402
+from sememe.tasks.trials import fit_trials, grid, settings_of  # noqa: E402
+
+GOOD, BAD = ("good", "great", "lovely", "fine", "nice"), ("bad", "poor", "awful", "dull", "ugly")
+QUICK = {
+    "device": "cpu", "workers": 1, "length": 24, "batch_size": 8, "learning_rate": 3e-3,
+    "epochs": 6.0,
+}  # fmt: skip
+PAIRS = [
+    (f"the {a} film", f"a {b} story", "same" if a in GOOD and b in GOOD else "other")
+    for a in GOOD + BAD
+    for b in GOOD + BAD
+]
+SCORED = [
+    (f"the {a} film", f"a {b} story", 2.0 * ((a in GOOD) + (b in GOOD)))
+    for a in GOOD + BAD
+    for b in GOOD + BAD
+]
+CHOICES = [
+    {"text": "the film of the day", "choices": [f"it is {w}" for w in words], "label": str(right)}
+    for words, right in [
+        ((GOOD[i], BAD[j]) if (i + j) % 2 else (BAD[j], GOOD[i]), 0 if (i + j) % 2 else 1)
+        for i in range(5)
+        for j in range(5)
+    ]
+] * 2
+
+
+class Notes(Reporter):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        super().__init__(quiet=True)
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+    def __contains__(self, part: str) -> bool:
+        return any(part in line for line in self.lines)
+
+
+def weights(task: Any) -> dict[str, np.ndarray]:
+    return {name: x.numpy().copy() for name, x in task.objective.state_dict().items()}
+
+
+def assert_same(first: Any, second: Any) -> None:
+    ours, theirs = weights(first), weights(second)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def topics(bert, opinions, tmp_path_factory):
+    """A task that has learned, and its folder."""
+    folder = tmp_path_factory.mktemp("task") / "topics"
+    return Classify(bert, **QUICK).fit(opinions, out=folder), folder
+
+
+def test_classify_learns_saves_and_loads(topics, opinions):
+    task, folder = topics
+    assert task.scores.value >= 0.9 and task.scores.num_rows == 8
+    assert sum(map(sum, task.scores.confusion)) == 8 and task.labels == ["bad", "good"]
+    again = Classify.load(folder)
+    texts = [text for text, _ in opinions]
+    assert again.predict(texts) == task.predict(texts)
+    one = again.predict(["a lovely story"])[0]
+    assert one.label == "good" and sum(one.probabilities.values()) == pytest.approx(1)
+    scores = again.evaluate(opinions)
+    assert scores.figures["accuracy"] >= 0.95 and scores.num_rows == 80
+    manifest = json.loads((folder / "sememe.json").read_text(encoding="utf-8"))
+    assert manifest["kind"] == "task" and manifest["labels"] == ["bad", "good"]
+    assert manifest["scores"]["figures"] == task.scores.figures
+    assert not list(folder.parent.glob("*.checkpoints"))
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt"])
+@pytest.mark.parametrize(
+    ("cls", "rows", "least"), [(Pairs, PAIRS, 0.9), (Regress, SCORED, 0.8), (Choose, CHOICES, 0.9)]
+)
+def test_every_task_learns_on_every_network(request, tmp_path, name, cls, rows, least):
+    model = request.getfixturevalue(name)
+    task = cls(model, **QUICK | {"epochs": 12.0}).fit(rows, dev=rows)
+    assert task.scores.value >= least
+    assert task.scores.value == max(task.history.column(f"validation_{task.main_metric}")[
+        ~np.isnan(task.history.column(f"validation_{task.main_metric}"))])  # fmt: skip
+    task.save(tmp_path / "task")
+    again = Task.load(tmp_path / "task")
+    assert type(again) is cls and again.predict(rows[:9]) == task.predict(rows[:9])
+    assert again.evaluate(rows).figures == task.scores.figures
+
+
+def test_rows_are_held_out_and_cut_aloud(bert, opinions):
+    notes = Notes()
+    rows = [(text + " and on" * 30, label) for text, label in opinions]
+    Classify(bert, **QUICK | {"epochs": 1.0}).fit(rows, progress=notes)
+    assert "8 of 80 training rows are held out" in notes
+    assert "72 of 72 training rows are longer than 24 tokens" in notes
+    assert "8 of 8 dev rows are longer than 24 tokens" in notes
+
+
+class Interrupting(ItemBatches):
+    """Presses Ctrl-C when a step is prepared."""
+
+    at = 25
+
+    def batch(self, step: int) -> Any:
+        if step == self.at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().batch(step)
+
+
+@pytest.mark.parametrize("more", [{}, {"layer_decay": 0.8, "unfreeze_every": 0.5, "dropout": 0.2}])
+def test_a_stopped_run_goes_on_to_the_bit(bert, opinions, tmp_path, monkeypatch, more):
+    options = QUICK | {"epochs": 4.0, "patience": 9, **more}
+    whole = Classify(bert, **options).fit(opinions)
+    with monkeypatch.context() as patch:
+        patch.setattr("sememe.tasks.fitting.ItemBatches", Interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            Classify(bert, **options).fit(opinions, out=tmp_path / "task")
+    assert not (tmp_path / "task").exists()
+    notes = Notes()
+    resumed = Classify(bert, **options)
+    resumed.fit(opinions, out=tmp_path / "task", resume=True, progress=notes)
+    assert "Resuming at step" in notes
+    assert_same(whole, resumed)
+    assert resumed.scores == whole.scores
+    again = Classify(bert, **options)
+    again.fit(opinions, out=tmp_path / "task", resume=True, progress=notes)
+    assert "finished already" in notes
+    assert_same(whole, again)
+    with pytest.raises(OptionError, match="batch_size"):
+        _stopped_then(bert, opinions, tmp_path, monkeypatch, options)
+
+
+def _stopped_then(bert, opinions, tmp_path, monkeypatch, options):
+    with monkeypatch.context() as patch:
+        patch.setattr("sememe.tasks.fitting.ItemBatches", Interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            Classify(bert, **options).fit(opinions, out=tmp_path / "other")
+    Classify(bert, **options | {"batch_size": 16}).fit(
+        opinions, out=tmp_path / "other", resume=True
+    )
+
+
+def test_lower_layers_learn_more_slowly_and_later(bert, opinions):
+    def moved(**options):
+        task = Classify(bert, **QUICK | {"epochs": 2.0, "keep_best": False, **options})
+        start = {name: x.numpy().copy() for name, x in bert[0].state_dict().items()}
+        network = task.fit(opinions).objective.encoder.network.state_dict()
+        names = [f"stack.blocks.{i}.feed_forward.inner.weight" for i in (0, 1)]
+        return [float(np.abs(network[name].numpy() - start[name]).mean()) for name in names]
+
+    even, slow, late = moved(), moved(layer_decay=0.3), moved(unfreeze_every=1.0)
+    assert slow[0] < 0.5 * slow[1] and slow[0] < 0.3 * even[0]
+    assert late[0] == 0 < late[1]  # of two epochs: the head, then the upper block too
+
+
+@pytest.mark.parametrize(
+    ("rate", "least", "more"),
+    [
+        (0.005, 0.6, {"freeze": True}),  # the [CLS] of a random network says little
+        (0.02, 0.7, {"features": "sum-all"}),
+        (0.01, 0.85, {"features": "mix", "reader_width": 16}),
+    ],
+)
+def test_frozen_layers_with_a_head(bert, opinions, tmp_path, rate, least, more):
+    options = QUICK | {"learning_rate": rate, "epochs": 10.0, **more}
+    task = Classify(bert, **options).fit(opinions, out=tmp_path / "task")
+    before, after = bert[0].state_dict(), task.objective.encoder.network.state_dict()
+    for name, value in before.items():
+        assert torch.equal(value, after[name]) or name.startswith("pooler."), name
+    assert task.evaluate(opinions).value >= least
+    again = Classify.load(tmp_path / "task")
+    assert again.predict(opinions) == task.predict(opinions)
+
+
+def test_the_language_models_loss_is_added(gpt, opinions):
+    options = QUICK | {"steps": 1, "epochs": 0.0, "keep_best": False}
+    plain, both = (
+        Classify(gpt, **options, lm_weight=weight).fit(opinions, dev=False).history.last()
+        for weight in (0.0, 0.5)
+    )
+    assert both["task_loss"] == pytest.approx(plain["task_loss"], rel=1e-5)
+    # A network that knows nothing yet: about log V nats a token.
+    assert both["language_loss"] / 0.5 == pytest.approx(np.log(gpt[1].vocab_size + 3), rel=0.2)
+    assert both["loss"] == pytest.approx(both["task_loss"] + both["language_loss"])
+
+
+def test_gpt_sees_start_delimiter_and_extract(gpt):
+    task = Pairs(gpt, **QUICK | {"epochs": 1.0}, both_orders="yes").fit(PAIRS, dev=False)
+    tokenizer = task.coder.tokenizer
+    (item,) = task.encode(task.read([("a film", "a story", "same")], labelled=True))
+    said = [[tokenizer.token(i) for i in sequence.ids_T] for sequence in item.sequences]
+    film, story = (
+        [tokenizer.token(i) for i in tokenizer.encode(t).ids] for t in ("a film", "a story")
+    )
+    start, between, end = "<|start|>", "<|delimiter|>", "<|extract|>"
+    assert said == [
+        [start, *film, between, *story, end], [start, *story, between, *film, end],
+    ]  # fmt: skip
+    assert (item.sequences[0].segments_T == 0).all()
+
+
+def test_bert_sees_cls_sep_and_segments(bert):
+    task = Pairs(bert, **QUICK | {"epochs": 1.0}).fit(PAIRS, dev=False)
+    (item,) = task.encode(task.read([("狗在街上", "film", "same")], labelled=True))
+    tokens = [task.coder.tokenizer.token(i) for i in item.sequences[0].ids_T]
+    assert tokens == ["[CLS]", *"狗在街上", "[SEP]", "film", "[SEP]"]
+    assert item.sequences[0].segments_T.tolist() == [0] * 6 + [1] * 2
+
+
+def test_balanced_weights_help_a_rare_class(bert, opinions):
+    rows = [*opinions[:40], *opinions[40::10]]  # 40 good, 4 bad
+    chances = []
+    for choice in ("none", "balanced"):
+        task = Classify(bert, **QUICK | {"epochs": 2.0}, class_weights=choice)
+        task.fit(rows, dev=False)
+        chances.append([task.predict([row])[0].probabilities["bad"] for row in rows[40:]])
+    assert np.mean(chances[1]) > np.mean(chances[0]) + 0.15
+    with pytest.raises(OptionError, match="class_weights"):
+        Regress(bert, **QUICK, class_weights="balanced").fit(SCORED, dev=False)
+
+
+def test_large_scores_are_learned_in_their_own_measure(bert):
+    rows = [(first, second, 1_000 + 100 * score) for first, second, score in SCORED]
+    task = Regress(bert, **QUICK | {"epochs": 12.0}).fit(rows, dev=rows)
+    said = [one.score for one in task.predict(rows)]
+    assert task.scores.value > 0.8 and 900 < np.mean(said) < 1_500
+
+
+def test_staged_fine_tuning_keeps_or_renews_the_head(topics, opinions, tmp_path):
+    task, folder = topics
+    notes = Notes()
+    again = Classify(folder, **QUICK | {"steps": 1, "epochs": 0.0, "learning_rate": 1e-9})
+    again.fit(opinions, progress=notes)
+    assert "its head is kept" in notes
+    assert again.predict(opinions)[0].label == task.predict(opinions)[0].label
+    renamed = [(text, {"good": "gut", "bad": "schlecht"}[label]) for text, label in opinions]
+    for start in (folder, task):
+        other = Classify(start, **QUICK).fit(renamed, progress=notes)
+        assert "the head is new" in notes and other.labels == ["gut", "schlecht"]
+        assert other.scores.value >= 0.9
+    assert Classify.load(folder).labels == ["bad", "good"]
+
+
+def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
+    def make(options):
+        return Classify(bert, **QUICK | {"epochs": 2.0} | options)
+
+    out = tmp_path / "best"
+    best = fit_trials(make, grid(3, 5), opinions, out=out)
+    values = [trial["scores"]["figures"]["accuracy"] for trial in best.trials]
+    assert [trial["options"] for trial in best.trials] == [{"seed": seed} for seed in (5, 6, 7)]
+    assert best.scores.value == max(values) and best.config.seed == 5 + int(np.argmax(values))
+    assert not list(tmp_path.glob("*.trials"))
+    all_of_them = fit_trials(make, grid(3, 5), opinions, out=tmp_path / "all", ensemble=True)
+    assert len(all_of_them.others) == 2
+    again = Classify.load(tmp_path / "all")
+    members = [make({"seed": seed}).fit(opinions) for seed in (5, 6, 7)]
+    mean = np.mean([m.predict(opinions)[0].probabilities["good"] for m in members])
+    assert again.predict(opinions)[0].probabilities["good"] == pytest.approx(mean, abs=1e-5)
+
+
+def test_a_grid_is_searched_by_the_mean_over_seeds(bert, opinions):
+    trials = grid(2, learning_rate=(1e-9, 3e-3))
+    assert len(trials) == 4
+
+    def make(options):
+        return Classify(bert, **QUICK | {"epochs": 4.0} | options)
+
+    task = fit_trials(make, trials, opinions)
+    assert task.config.learning_rate == 3e-3
+
+    class Scored:
+        def __init__(self, value):
+            self.value = value
+
+    from sememe.tasks.trials import Trial
+
+    found = settings_of([
+        Trial({"epochs": e, "seed": s}, Scored(v))
+        for e, s, v in ((2, 1, 0.5), (2, 2, 0.7), (3, 1, 0.9), (3, 2, float("nan")))
+    ])  # fmt: skip
+    assert [s.options for s in found] == [{"epochs": 2}, {"epochs": 3}]
+    assert found[0].mean == pytest.approx(0.6) and np.isnan(found[1].mean)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "part"),
+    [
+        ({"length": 4_096}, None, "length"),
+        ({"lm_weight": 0.5}, None, "needs a GPT"),
+        ({"metric": "bleu"}, None, "metric must be one of accuracy"),
+        ({"features": "concat-last-four"}, None, "four layers"),
+        ({"nothing": 1}, None, "has no option nothing"),
+        ({"patience": 2, "keep_best": False}, None, "patience"),
+        ({"dropout": 2.0}, None, "dropout"),
+        ({}, [("a film", "good")] * 20, "every row has the label"),
+        ({}, [], "no rows"),
+    ],
+)
+def test_bad_input_gets_one_sentence(bert, opinions, options, rows, part):
+    with pytest.raises((OptionError, InputError), match=f"(?i){part}"):
+        Classify(bert, **QUICK | options).fit(opinions if rows is None else rows)
+
+
+def test_labels_may_be_given_and_others_are_refused(bert, opinions):
+    labels = ["good", "bad", "neutral"]
+    task = Classify(bert, labels=labels, **QUICK | {"epochs": 1.0}).fit(opinions)
+    assert task.labels == labels
+    with pytest.raises(InputError, match="great"):
+        task.evaluate([("a film", "great")])
+    with pytest.raises(InputError, match="bad"):
+        Classify(bert, labels=["good", "other"], **QUICK).fit(opinions)
+    with pytest.raises(OptionError, match="no labels"):
+        Regress(bert, labels=["a"])
+
+
+def test_models_and_folders_of_other_kinds_are_refused(bert, topics, tmp_path):
+    _, folder = topics
+    with pytest.raises(ArtifactError, match="no model folder"):
+        Classify(tmp_path / "nowhere").fit([("a", "b")])
+    with pytest.raises(ArtifactError, match="kind classify, not regress"):
+        Regress.load(folder)
+    with pytest.raises(ArtifactError, match="not a task"):
+        Classify.load(tmp_path)
+    with pytest.raises(OptionError, match="call fit first"):
+        Classify(bert).predict(["a film"])
+    with pytest.raises(OptionError, match="must be a folder"):
+        Classify(17).fit([("a", "b"), ("c", "d")])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("precious")
+    with pytest.raises(WriteError, match="choose another name"):
+        Classify(bert).fit([("a", "b"), ("c", "d")], out=tmp_path / "full")
