@@ -42,6 +42,10 @@ def test_the_public_names_are_these():
         "Word2VecConfig",
         "WordVectors",
         "__version__",
+        "evaluate_glue",
+        "evaluate_ner",
+        "evaluate_squad",
+        "evaluate_texts",
         "evaluate_words",
         "load",
     ]

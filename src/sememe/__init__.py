@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
+    from sememe.evaluation import evaluate_glue as evaluate_glue
+    from sememe.evaluation import evaluate_ner as evaluate_ner
+    from sememe.evaluation import evaluate_squad as evaluate_squad
+    from sememe.evaluation import evaluate_texts as evaluate_texts
     from sememe.evaluation import evaluate_words as evaluate_words
     from sememe.networks.pretraining import BERT as BERT
     from sememe.networks.pretraining import GPT as GPT
@@ -67,6 +71,10 @@ _HOMES = {
     "Word2Vec": "sememe.static.word2vec",
     "Word2VecConfig": "sememe.static.word2vec",
     "WordVectors": "sememe.vectors",
+    "evaluate_glue": "sememe.evaluation",
+    "evaluate_ner": "sememe.evaluation",
+    "evaluate_squad": "sememe.evaluation",
+    "evaluate_texts": "sememe.evaluation",
     "evaluate_words": "sememe.evaluation",
     "load": "sememe.vectors",
 }
@@ -99,6 +107,10 @@ __all__ = [
     "Word2VecConfig",
     "WordVectors",
     "__version__",
+    "evaluate_glue",
+    "evaluate_ner",
+    "evaluate_squad",
+    "evaluate_texts",
     "evaluate_words",
     "load",
 ]

@@ -218,15 +218,15 @@ def _glue(*arguments: Any, **more: Any) -> Any:
 
 
 def _squad(*arguments: Any, **more: Any) -> Any:
-    from sememe.evaluation.families import evaluate_answers
+    from sememe.evaluation.families import evaluate_squad
 
-    return evaluate_answers(*arguments, **more)
+    return evaluate_squad(*arguments, **more)
 
 
 def _ner(*arguments: Any, **more: Any) -> Any:
-    from sememe.evaluation.families import evaluate_names
+    from sememe.evaluation.families import evaluate_ner
 
-    return evaluate_names(*arguments, **more)
+    return evaluate_ner(*arguments, **more)
 
 
 def _texts(*arguments: Any, **more: Any) -> Any:

@@ -62,12 +62,12 @@ def evaluate_texts(
     return evaluate_family(model, data, {**SETS, "xnli": xnli(source)}, **more)
 
 
-def evaluate_answers(model: str | Path, data: str | Path, **more: Any) -> FamilyResult:
+def evaluate_squad(model: str | Path, data: str | Path, **more: Any) -> FamilyResult:
     """Fine-tune on SQuAD 1.1 and 2.0, CMRC 2018 and DRCD."""
     return evaluate_family(model, data, ANSWER_SETS, **more)
 
 
-def evaluate_names(model: str | Path, data: str | Path, **more: Any) -> FamilyResult:
+def evaluate_ner(model: str | Path, data: str | Path, **more: Any) -> FamilyResult:
     """Fine-tune on CoNLL-2003, MSRA and CLUENER."""
     return evaluate_family(model, data, TAG_SETS, **more)
 
@@ -77,16 +77,23 @@ def evaluate_family(
     data: str | Path,
     family: Mapping[str, Benchmark],
     *,
+    seeds: int = 1,
     settings: RunSettings | None = None,
     only: Sequence[str] = (),
     earlier: Sequence[Outcome] = (),
     reporter: Reporter = SILENT,
+    **options: Any,
 ) -> FamilyResult:
     """Run the benchmarks of a family whose files are in a folder, or those that are named.
 
-    `earlier` outcomes stand above ours in the tables, and gains are counted from them.
+    `options` are those of fine-tuning, such as epochs=2; `settings` says more and replaces `seeds`
+    and `options`. `earlier` outcomes stand above ours in the tables, and gains are counted from
+    them.
     """
-    settings = settings or RunSettings()
+    first = options.pop("seed", 1)
+    settings = settings or RunSettings(
+        seeds=tuple(first + number for number in range(seeds)), options=options
+    )
     chosen = choose(family, only)
     folder = DataFolder(data)
     outcomes, missing = [], {}

@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from sememe.errors import InputError
-from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, new_figure, save, styled
+from sememe.plots.style import (
+    BLUE,
+    FAINT,
+    INK,
+    PAPER,
+    RED,
+    Paths,
+    check_paths,
+    new_figure,
+    save,
+    styled,
+)
 
 
 def bars(
@@ -19,11 +30,11 @@ def bars(
     reference: tuple[str, float] | None = None,
     title: str = "",
 ) -> Any:
-    """Draw one bar a name, the first on top, with its figure, perhaps ± its error at its end.
+    """Draw one bar a name, the first on top, with its figure in it, perhaps ± an error.
 
     `reference` is a name and a value that all are held against, drawn as a line. The axis begins
     a little below the least figure, not at zero, where the differences would vanish; the figures
-    at the bars say how large they are.
+    in the bars say how large they are.
     """
     paths = check_paths(path)
     known = [value for value in values if math.isfinite(value)]
@@ -31,7 +42,7 @@ def bars(
         raise InputError("Bars need a name for each figure, and a figure.")
     ends = [*known, *([reference[1]] if reference else [])]
     span = max(max(ends) - min(ends), 1e-9 + abs(max(ends)) * 0.02)
-    low, high = min(ends) - 0.35 * span, max(ends) + 0.25 * span
+    low, high = min(ends) - 0.45 * span, max(ends) + 0.1 * span
     with styled([title, *names, *([reference[0]] if reference else [])]):
         figure = new_figure(8, 1.3 + 0.42 * len(names))
         height = figure.get_figheight()
@@ -45,8 +56,9 @@ def bars(
             if math.isfinite(error):
                 axes.errorbar(value, place, xerr=error, color=INK, lw=1.0, capsize=2.5)
             text = f"{value:.1f}" + (f" ± {error:.1f}" if math.isfinite(error) else "")
-            beyond = value + (error if math.isfinite(error) else 0) + 0.015 * (high - low)
-            axes.text(beyond, place, text, va="center", fontsize=8.5)
+            axes.text(
+                low + 0.012 * (high - low), place, text, va="center", fontsize=8.5, color=PAPER
+            )
         if reference:
             axes.axvline(reference[1], color=RED, lw=1.2, ls=(0, (4, 3)), zorder=0)
             axes.text(
