@@ -139,15 +139,15 @@ def finetune(
 
     reading = reading_of(column, skip_bad, encoding)
     request: dict[str, Any] = {
-        "dev": dev or None, "out": out, "resume": resume, "progress": Reporter(quiet=quiet),
+        "dev": paths_of(dev), "out": out, "resume": resume, "progress": Reporter(quiet=quiet),
     }  # fmt: skip
     if seeds == 1 and not sweep:
         if ensemble:
             raise OptionError("--ensemble needs several runs: give --seeds 5.")
-        task = make({}).fit(train, **request, **reading)
+        task = make({}).fit(paths_of(train), **request, **reading)
     else:
         task = _fit_trials(make, seeds, config.seed, sweep, ensemble, train, request, reading)
-    scores = task.evaluate(test, **reading) if test else None
+    scores = task.evaluate(paths_of(test), **reading) if test else None
     tell(task, out, scores, json)
 
 
@@ -164,7 +164,14 @@ def _fit_trials(
     from sememe.tasks.trials import fit_trials, grid
 
     trials = grid(seeds, first_seed, **parse_grid(sweep))
-    return fit_trials(make, trials, train, ensemble=ensemble, **request, **reading)
+    return fit_trials(make, trials, paths_of(train), ensemble=ensemble, **request, **reading)
+
+
+def paths_of(names: list[str] | None) -> Any:
+    """What was named on the command line, as paths even where there is nothing of that name."""
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else [Path(name) for name in names]
 
 
 def parse_grid(text: str) -> dict[str, tuple[Any, ...]]:
@@ -264,11 +271,11 @@ def _tell_trials(task: Task) -> None:
         return
     metric = task.trials[0]["scores"]["main_metric"]
     names = list(settings[0]["options"])
-    rows = [
-        (*one["options"].values(), f"{_figure(one['mean'])} ± {_figure(one['deviation'])}",
-         ", ".join(map(_figure, one["values"])))
-        for one in settings
-    ]  # fmt: skip
+    rows = []
+    for one in settings:
+        figure = f"{_figure(one['mean'])} ± {_figure(one['deviation'])}"
+        seeds = ", ".join(map(_figure, one["values"]))
+        rows.append((*map(_option, one["options"].values()), figure, seeds))
     print_table((*names, f"{_words(metric)}, mean ± sd", "each seed"), rows, title="dev rows")
 
 
@@ -285,6 +292,10 @@ def _scores(content: dict[str, Any]) -> Scores:
     from sememe.tasks.scores import Scores
 
     return Scores.from_dict(content)
+
+
+def _option(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _words(name: str) -> str:

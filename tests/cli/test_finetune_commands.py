@@ -1,0 +1,138 @@
+"""The fine-tuning commands as people type them: tables, JSON, seeds, grids, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+
+ROWS = [
+    (f"the {word} {thing} of the day", label)
+    for label, words in (("good", ("good", "great", "fine")), ("坏", ("bad", "poor", "差劲")))
+    for word in words
+    for thing in ("film", "story", "song", "book", "电影")
+]
+QUICK = (
+    "--device", "cpu", "--workers", 1, "--length", 24, "--batch-size", 8, "--learning-rate", 3e-3,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The folder of an untrained BERT."""
+    from sememe.networks.bert import BERTNetwork
+    from sememe.networks.interchange.huggingface import save_folder
+    from sememe.networks.presets import bert_config
+    from sememe.tokens.subword_training import train_tokenizer
+
+    texts = [text for text, _ in ROWS] * 2
+    tokenizer = train_tokenizer(texts, kind="wordpiece", vocab_size=200, min_frequency=1)
+    config = bert_config(
+        "tiny", vocab_size=tokenizer.vocab_size, max_length=32, width=32, initial_std=0.1
+    )
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    save_folder(BERTNetwork(config), tokenizer, folder)
+    return folder
+
+
+@pytest.fixture
+def train(tmp_path):
+    path = tmp_path / "train.tsv"
+    lines = ["review\tstars", *(f"{text}\t{label}" for text, label in ROWS)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def task(sememe, model, train):
+    """A folder of a task that has learned."""
+    ran = sememe(
+        "finetune", "classify", model, "--train", train, "--dev", train, "--out", "task",
+        "--column", "label=stars", "--epochs", 12, *QUICK,
+    )  # fmt: skip
+    assert "Saved to task" in ran.out
+    return ran
+
+
+def test_classify_prints_the_table_of_confusions(task):
+    assert "good\t" in task.out and "坏\t" in task.out and "dev: accuracy" in task.out
+    assert "label = “stars”" in task.err
+    good = next(line for line in task.out.splitlines() if line.startswith("good\t"))
+    assert sum(map(int, good.split("\t")[1:])) == 15
+
+
+def test_predict_and_evaluate(sememe, task, train):
+    text = "the great film of the day\nthe 差劲 电影 of the day\n"
+    Path("texts.txt").write_text(text, encoding="utf-8")
+    assert sememe("predict", "task", "texts.txt").out == "good\n坏\n"
+    first = sememe("predict", "task", "-", "--prob", "-k", 2, stdin=text).out.splitlines()[0]
+    assert first.split()[0::2] == ["good", "坏"]
+    rows = [
+        json.loads(line) for line in sememe("predict", "task", train, "--json").out.splitlines()
+    ]
+    assert len(rows) == 30 and {row["label"] for row in rows} == {"good", "坏"}
+    scores = sememe("evaluate", "labels", "task", train, "--column", "label=stars", "--json").json
+    assert scores["figures"]["accuracy"] > 0.9 and scores["num_rows"] == 30
+    assert sememe("info", "task", "--json").json["task"] == "classify"
+
+
+def test_seeds_make_an_ensemble(sememe, model, train):
+    ran = sememe(
+        "finetune", "classify", model, "--train", train, "--dev", train, "--seeds", 2,
+        "--ensemble", "--epochs", 1, "--column", "label=stars", "--out", "five", "--json", "-q",
+        *QUICK,
+    )  # fmt: skip
+    assert [trial["options"]["seed"] for trial in ran.json["trials"]] == [1, 2]
+    (setting,) = ran.json["settings"]
+    assert len(setting["values"]) == 2 and setting["deviation"] >= 0 and not ran.err
+    assert len(sememe("predict", "five", train).out.splitlines()) == 30
+
+
+def test_a_sweep_tells_of_every_setting(sememe, model, train):
+    ran = sememe(
+        "finetune", "classify", model, "--train", train, "--sweep",
+        "learning_rate=1e-9,3e-3 batch_size=8", "--epochs", 1, "--column", "label=stars", "--out",
+        "best", "--seeds", 2, "--device", "cpu", "--workers", 1, "--length", 24,
+    )  # fmt: skip
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("1e-09\t8\t") and lines[1].startswith("0.003\t8\t")
+    assert "±" in lines[0] and "Run 4 of 4" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ((), "--train must name"),
+        (("--train", "nowhere.tsv"), "nowhere.tsv"),
+        (("--train", "TRAIN", "--column", "text"), "what=name"),
+        (("--train", "TRAIN", "--column", "label=grade"), "grade"),
+        (("--train", "TRAIN", "--sweep", "batch_size"), "--sweep"),
+        (("--train", "TRAIN", "--sweep", "epochs=two"), "--sweep"),
+        (("--train", "TRAIN", "--ensemble"), "--seeds"),
+        (("--train", "TRAIN", "--labels", "good,good"), "--labels"),
+        (("--train", "TRAIN", "--column", "label=stars", "--labels", "good,x"), "坏"),
+        (("--train", "TRAIN", "--seeds", 0), "seeds"),
+        (("--train", "TRAIN", "--length", 1_000), "length"),
+    ],
+)
+def test_mistakes_get_a_sentence(sememe, model, train, arguments, part):
+    own = [train if argument == "TRAIN" else argument for argument in arguments]
+    ran = sememe("finetune", "classify", model, *QUICK, *own, "--out", "task", fails=True)
+    assert ran.code == 2 and part in ran.err
+    assert ran.err.splitlines()[-1].startswith("Error: ") and "Traceback" not in ran.err
+
+
+def test_a_model_that_is_none(sememe, train):
+    ran = sememe("finetune", "classify", "nowhere", "--train", train, "--out", "task", fails=True)
+    assert ran.code == 2 and "no model folder" in ran.err
+    ran = sememe("predict", "nowhere", train, fails=True)
+    assert ran.code == 2
+
+
+def test_options_of_classifiers_are_not_for_tasks(sememe, task, train):
+    assert sememe("predict", "task", train, "--threshold", 0.5, fails=True).code == 2
+    assert sememe("predict", "task", train, "-k", 0, fails=True).code == 2
