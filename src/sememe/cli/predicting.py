@@ -66,7 +66,7 @@ def predict_task(
         block = rows[first : first + _ROWS_AT_ONCE]
         for row, prediction in zip(block, task.predict_rows(block), strict=True):
             if json:
-                typer.echo(_json(prediction._asdict()))
+                typer.echo(_json(prediction))
             else:
                 typer.echo(task.written(row, prediction, num=num, has_chances=prob))
 
@@ -75,9 +75,17 @@ def _say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _json(content: dict[str, Any]) -> str:
+def _json(prediction: Any) -> str:
+    content = _named(prediction)
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     return dumps(content, ensure_ascii=not encoding.startswith("utf"))
+
+
+def _named(value: Any) -> Any:
+    """The same with the names of its parts, also of those inside lists."""
+    if hasattr(value, "_asdict"):
+        return {name: _named(part) for name, part in value._asdict().items()}
+    return [_named(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def evaluate_task(model: str, file: str, *, column: list[str] | None, json: bool) -> None:
