@@ -43,6 +43,26 @@ def write_texts(folder: Path) -> None:
     }
     for name, text in questions.items():
         (folder / "questions" / name).write_text(text, encoding="utf-8")
+    write_benchmarks(folder)
+
+
+def write_benchmarks(folder: Path) -> None:
+    """Write a little of CoLA, RTE and CoNLL-2003 in their official formats, of our own words."""
+    texts = SENTENCES * 2
+    cola = [f"xx01\t{index % 2}\t\t{text}" for index, text in enumerate(texts)]
+    labels = ("entailment", "not_entailment")
+    rte = [f"{i}\t{text}\t{SENTENCES[0]}\t{labels[i % 2]}" for i, text in enumerate(texts)]
+    names = ["Paul NNP I-NP I-PER", "likes VBZ I-VP O", "Paris NNP I-NP I-LOC", ". . O O", ""]
+    files = {
+        "glue_data/CoLA": ("train.tsv dev.tsv", cola),
+        "glue_data/RTE": ("train.tsv dev.tsv", ["index\tsentence1\tsentence2\tlabel", *rte]),
+        "conll2003": ("eng.train eng.testa eng.testb", names * 4),
+    }
+    for place, (stems, lines) in files.items():
+        for name in stems.split():
+            path = folder / place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
