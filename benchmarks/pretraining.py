@@ -29,6 +29,8 @@ from typing import Any
 
 VOCAB_SIZE = 30_522
 RATE, DECAY, CLIP = 1e-4, 0.01, 1.0
+# Without a slow start the first steps of a deep network throw each run somewhere else.
+WARMUP = 100
 
 
 def batches_of(options: argparse.Namespace, num: int) -> tuple[list[Any], int]:
@@ -61,7 +63,7 @@ class Ours:
         from sememe.training.optimizers import make_optimizer
 
         self.network = BERTNetwork(config).to(device).train()
-        self.device, self.is_half = device, is_half
+        self.device, self.is_half, self.num_steps = device, is_half, 0
         if is_half:
             self.network.precision = torch.bfloat16
         if is_compiled:
@@ -104,7 +106,7 @@ class Theirs:
             intermediate_size=config.inner_width, attn_implementation="sdpa",
         )  # fmt: skip
         self.network = BertForPreTraining(own).to(device).train()
-        self.device, self.is_half = device, is_half
+        self.device, self.is_half, self.num_steps = device, is_half, 0
         self.forward = torch.compile(self._forward, dynamic=True) if is_compiled else self._forward
         groups = [[p for p in self.network.parameters() if (p.ndim > 1) == is_matrix]
                   for is_matrix in (True, False)]  # fmt: skip
@@ -152,6 +154,9 @@ def step(side: Any, batch: Any) -> Any:
     """One training step, from the arrays of a batch on."""
     import torch
 
+    side.num_steps += 1
+    for group in side.optimizer.param_groups:
+        group["lr"] = RATE * min(1.0, side.num_steps / WARMUP)
     loss = side.loss(side.prepare(batch))
     loss.backward()
     torch.nn.utils.clip_grad_norm_(side.network.parameters(), CLIP)
@@ -217,21 +222,26 @@ def compare(options: argparse.Namespace) -> None:
             speed, found = timed(side, own, wait)
             speeds[name].append(speed)
             losses[name] += found
-    last = {
-        name: statistics.mean(map(float, found[-options.steps :])) for name, found in losses.items()
+    means = {
+        name: [
+            statistics.mean(map(float, found[first : first + options.steps]))
+            for first in range(options.warm, len(batches), options.steps)
+        ]
+        for name, found in losses.items()
     }
     for name in sides:
         print(
             f"{name:13} {statistics.median(speeds[name]):12,.0f} tokens/s "
             f"(runs {', '.join(f'{speed:,.0f}' for speed in speeds[name])}), "
-            f"loss of steps {len(batches) - options.steps + 1} to {len(batches)}: {last[name]:.4f}"
+            f"losses {', '.join(f'{mean:.4f}' for mean in means[name])}"
         )
     medians = {name: statistics.median(values) for name, values in speeds.items()}
-    difference = last["sememe"] / last["transformers"] - 1
+    difference = means["sememe"][-1] / means["transformers"][-1] - 1
     ratios = [ours / theirs for ours, theirs in zip(*speeds.values(), strict=True)]
     print(
         f"ratio {medians['sememe'] / medians['transformers']:.2f} of the medians, "
-        f"{statistics.median(ratios):.2f} in the median of the rounds, losses {difference:+.2%}"
+        f"{statistics.median(ratios):.2f} in the median of the rounds; the last "
+        f"{options.steps} of {len(batches)} losses differ by {difference:+.2%}"
     )
 
 
