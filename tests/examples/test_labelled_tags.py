@@ -47,7 +47,7 @@ def test_conll_columns(tmp_path):
     rows, notes = _read(_write(tmp_path, "eng.train", CONLL))
     assert rows[0].words == ("EU", "rejects", "German", "call")
     assert rows[1].tags == ("I-PER", "I-PER") and rows[1].source.endswith("eng.train, line 8")
-    assert "4 columns; words = column 0, tags = the last column" in notes and "IOB1" in notes
+    assert "4 columns; words = column 1, tags = the last column" in notes and "IOB1" in notes
     assert _read(tmp_path / "eng.train", target="bioes")[0][1].tags == ("B-PER", "E-PER")
     parts, notes = _read(tmp_path / "eng.train", tag_column=1)
     assert parts[1].tags == ("NNP", "NNP") and "no scheme of spans" in notes

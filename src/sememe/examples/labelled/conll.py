@@ -94,7 +94,9 @@ def _is_word(line: str) -> bool:
 
 
 def _named(column: int) -> str:
-    return "the last column" if column == -1 else f"column {column}"
+    if column == -1:
+        return "the last column"
+    return f"column {column + 1}" if column >= 0 else f"column {-column} from the end"
 
 
 class _Sentence:
@@ -135,7 +137,7 @@ class _Sentence:
             return f"{len(cells)} columns, where the first line has {self.num_columns}"
         for column in (self._columns.word, *([self._columns.tag] if self._has_tags else [])):
             if not -len(cells) <= column < len(cells):
-                return f"there is no column {column} among {len(cells)}"
+                return f"there is no {_named(column)} among {len(cells)}"
         if not cells[self._columns.word]:
             return "the word is empty"
         return ""
