@@ -47,6 +47,7 @@ COMMANDS = [
     ("evaluate", "texts"),
     ("evaluate", "features"),
     ("compare",),
+    ("study", "masking"),
     ("plot", "pca"),
     ("plot", "heatmap"),
     ("plot", "history"),

@@ -109,3 +109,29 @@ def test_phrases_are_found_in_the_text():
         MaskedBatches(
             Store([["w1 w2 w3"], ["w2 w1"]], tokenizer), tokenizer, config, length=16, batch_size=2
         )
+
+
+def test_a_second_pass_finds_longer_phrases(monkeypatch):
+    from sememe.examples import spans
+
+    random = np.random.default_rng(4)
+    words = [f"w{index}" for index in range(300)]
+    tokenizer = Tokenizer([*words, "new", "york", "time", "##s", *"自然语言处理"])
+    documents = []
+    for number in range(240):
+        sentence = random.choice(words, 20).tolist()
+        longer = [["new", "york", "time|s"], ["自|然", "语|言", "处|理"]][number % 2]
+        sentence[5:5] = longer
+        documents.append([" ".join(sentence), " ".join(random.choice(words, 5))])
+    own = Documents(Store(documents, tokenizer), "train")
+
+    def found(**options):
+        phrases = find_phrases(own, tokenizer, threshold=20, **options)
+        return {" ".join(tokenizer.token(index) for index in phrase) for phrase in phrases}
+
+    pairs = {"new york", "york time ##s", "自 然 语 言", "语 言 处 理"}
+    assert found(passes=1) == pairs
+    assert found() == pairs | {"new york time ##s", "自 然 语 言 处 理"}
+    monkeypatch.setattr(spans, "_MAX_TOKENS", len(own.ids) // 2)  # every second document is read
+    assert found(passes=1) == {"new york", "york time ##s"}
+    assert found() == {"new york", "york time ##s", "new york time ##s"}

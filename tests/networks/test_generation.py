@@ -65,6 +65,27 @@ def test_end_of_text_ends_a_row(gpt, bpe, monkeypatch):
     assert generate(gpt, bpe, ["The cat", "The"], temperature=0) == ["", ""]
 
 
+@pytest.mark.parametrize("temperature", [0.0, 3.0])
+def test_ids_without_a_token_are_never_written(bpe, monkeypatch, temperature):
+    from sememe.networks.generation import continue_rows
+    from sememe.networks.gpt import GPTNetwork
+    from sememe.networks.presets import gpt_config
+
+    config = gpt_config("tiny", vocab_size=bpe.vocab_size + 60, max_length=24, width=32)
+    network = GPTNetwork(config).eval()
+    score = network.next_logits
+
+    def favour_the_nameless(hidden):
+        logits = score(hidden).clone()
+        logits[..., bpe.vocab_size :] += 50
+        return logits
+
+    monkeypatch.setattr(network, "next_logits", favour_the_nameless)
+    steps = list(continue_rows(network, bpe, ["The cat"], max_tokens=30, temperature=temperature))
+    assert steps and all(token_id < bpe.vocab_size for (token_id,) in steps if token_id is not None)
+    assert generate(network, bpe, "The cat", max_tokens=10, temperature=temperature)
+
+
 @given(
     scores=st.lists(st.floats(-8, 8, width=32), min_size=1, max_size=40),
     top_k=st.integers(0, 45),

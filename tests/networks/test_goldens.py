@@ -58,6 +58,7 @@ def test_tables_of_bert(tensors_in_files):
 
 
 def test_small_presets():
+    assert {own.positions for own in BERT_PRESETS.values()} == {"learned"}
     sizes = {name: (own.num_layers, own.width, own.num_heads) for name, own in BERT_PRESETS.items()}
     assert sizes == {
         "tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (4, 512, 8), "medium": (8, 512, 8),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
+from sememe.errors import (  # noqa: E402
+    ArtifactError,
+    InputError,
+    MissingExtraError,
+    OptionError,
+    WriteError,
+)
 from sememe.networks.pretraining import BERT, GPT  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.tokens.subwords import SubwordTokenizer  # noqa: E402
@@ -262,3 +269,47 @@ def test_epochs_and_budget(corpus):
     last = timed.history.last()
     # Other work on the machine may stretch the time, never the schedule.
     assert last["step"] > 5 and last["learning_rate"] < timed.training.learning_rate / 5
+
+
+@pytest.mark.parametrize("make", [bert, gpt])
+def test_layers_computed_again_give_the_same_weights(make, corpus, monkeypatch):
+    from sememe.networks import blocks
+
+    plain, num_calls = make(steps=3).fit(corpus), 0
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal num_calls
+        num_calls += 1
+        return original(*arguments, **options)
+
+    original = blocks.checkpoint
+    monkeypatch.setattr(blocks, "checkpoint", counted)
+    assert_equal(plain, make(steps=3, recompute=True).fit(corpus))
+    assert num_calls >= 3
+
+
+def test_tensorboard_gets_every_figure(corpus, tmp_path, monkeypatch):
+    written: dict[str, list[int]] = {}
+    closed: list[str] = []
+
+    class SummaryWriter:
+        def __init__(self, folder: str) -> None:
+            self.folder = folder
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            assert np.isfinite(value)
+            written.setdefault(name, []).append(step)
+
+        def close(self) -> None:
+            closed.append(self.folder)
+
+    place = "torch.utils.tensorboard"
+    monkeypatch.setitem(sys.modules, place, None)
+    with pytest.raises(MissingExtraError, match="pip install tensorboard"):
+        bert(tensorboard="events").fit("there is no such text")
+    module = types.ModuleType(place)
+    module.SummaryWriter = SummaryWriter  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, place, module)
+    bert(tensorboard="events").fit(corpus)
+    assert written["loss"] == list(range(1, 13)) and written["validation_perplexity"][-1] == 12
+    assert closed == ["events"]

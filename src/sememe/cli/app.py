@@ -25,6 +25,7 @@ from sememe.cli import (
     next_sentence,
     plot,
     plot_attention,
+    study,
     train,
     words,
 )
@@ -34,7 +35,7 @@ from sememe.cli.screen import examples
 
 ORDER = (
     "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
-    "embed", "finetune", "predict", "evaluate", "compare", "plot", "convert", "info",
+    "embed", "finetune", "predict", "evaluate", "compare", "study", "plot", "convert", "info",
 )  # fmt: skip
 
 
@@ -101,6 +102,7 @@ evaluate.app.command("labels", epilog=classify.LABELS_EXAMPLES)(classify.labels)
 evaluate_benchmarks.register(evaluate.app)
 evaluate.app.command("features", epilog=evaluate_features.EXAMPLES)(evaluate_features.features)
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 plot.app.command("attention", epilog=plot_attention.EXAMPLES)(plot_attention.attention)
 app.add_typer(plot.app, name="plot")

@@ -63,16 +63,29 @@ def tell_failures(ctx: Any) -> Iterator[None]:
             hint = " The same command with --resume goes on." if _can_resume() else ""
             _say(f"\nStopped.{hint}")
             raise typer.Exit(INTERRUPTED) from None
-        except (SememeError, MemoryError, OSError) as error:
-            if is_debug:
+        except (SememeError, MemoryError, OSError, RuntimeError) as error:
+            is_known = not isinstance(error, RuntimeError) or _lacks_memory(error)
+            if is_debug or not is_known:
                 raise
             _say(f"Error: {_sentence(error)}")
             raise typer.Exit(USER_ERROR) from None
 
 
+def _lacks_memory(error: RuntimeError) -> bool:
+    """Whether PyTorch, which is not imported here, could not get the memory it asked for."""
+    words = ("can't allocate memory", "not enough memory", "out of memory")
+    return any(word in str(error) for word in words)
+
+
 def _sentence(error: Exception) -> str:
     if isinstance(error, SememeError):
         return str(error)
+    if isinstance(error, RuntimeError):
+        place = "The GPU" if "CUDA" in str(error) or "MPS" in str(error) else "This machine"
+        return (
+            f"{place} has too little memory for this network and text: take a smaller model, "
+            "shorter texts, or another --device."
+        )
     if isinstance(error, MemoryError):
         reason = f" ({error})" if str(error) else ""
         return f"This machine has too little memory for these options{reason}; try smaller ones."

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # are counted in so many slots of 32 bytes.
 _MAX_TOKENS = 1 << 22
 _MAX_SLOTS = 1 << 23
+_PASSES = 2
 _MIN_COUNT = 5
 _THRESHOLD = 100.0
 
@@ -94,7 +95,7 @@ def lexicon_trie(path: str | Path, tokenizer: Any, documents: Documents) -> Trie
 
 
 def detected_trie(tokenizer: Any, documents: Documents) -> Trie:
-    """The trie of the pairs of words that meet far more often than chance."""
+    """The trie of the words that meet far more often than chance."""
     phrases = find_phrases(documents, tokenizer)
     if not phrases:
         raise InputError(
@@ -104,30 +105,85 @@ def detected_trie(tokenizer: Any, documents: Documents) -> Trie:
     return build_trie(phrases, tokenizer.vocab_size)
 
 
+class _Sample(NamedTuple):
+    """The documents in which phrases are found; phrases found before are single words in it."""
+
+    ids: np.ndarray
+    word_starts: np.ndarray
+    sentence_ends: np.ndarray
+    document_ends: np.ndarray
+
+
 def find_phrases(
     documents: Documents,
     tokenizer: Any,
     *,
     min_count: int = _MIN_COUNT,
     threshold: float = _THRESHOLD,
+    passes: int = _PASSES,
 ) -> list[np.ndarray]:
-    """Ids of the pairs of words that score above `threshold` (Mikolov et al. 2013b, 4)."""
+    """Ids of the pairs of words that score above `threshold` (Mikolov et al. 2013b, 4).
+
+    What one pass has found counts as one word in the next, so that two passes find phrases of
+    up to four words.
+    """
     from sememe.examples import spans_kernels as kernels
 
-    num_tokens = len(documents.ids)
-    stride = -(-num_tokens // _MAX_TOKENS)
-    num_slots = min(1 << (4 * num_tokens).bit_length(), _MAX_SLOTS)
+    sample = _sampled(documents)
+    found: list[np.ndarray] = []
+    for _ in range(passes):
+        new = _find_pairs(sample, special_table(tokenizer), min_count, threshold)
+        if not new:
+            break
+        found += new
+        kernels.join_words(
+            _read_only(sample.ids), sample.word_starts, _read_only(sample.sentence_ends),
+            tokenizer.is_continuation, *build_trie(new, tokenizer.vocab_size),
+        )  # fmt: skip
+    return found
+
+
+def _sampled(documents: Documents) -> _Sample:
+    """Every so many documents of a text that is too long to be counted whole."""
+    ids, word_starts = documents.ids, documents.word_starts
+    sentence_ends, document_ends = documents.sentence_ends, documents.document_ends
+    stride = -(-len(ids) // _MAX_TOKENS)
+    if stride > 1:
+        firsts = np.append(0, document_ends[:-1])[::stride]
+        lasts = document_ends[::stride]
+        starts = np.append(0, sentence_ends)
+        sizes = [np.diff(starts[a : b + 1]) for a, b in zip(firsts, lasts, strict=True)]
+        places = list(zip(starts[firsts], starts[lasts], strict=True))
+        ids = np.concatenate([ids[a:b] for a, b in places])
+        word_starts = np.concatenate([word_starts[a:b] for a, b in places])
+        sentence_ends = np.cumsum(np.concatenate(sizes))
+        document_ends = np.cumsum(lasts - firsts)
+    return _Sample(ids, np.array(word_starts), sentence_ends, document_ends)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to, so that kernels compile for one kind of array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _find_pairs(
+    sample: _Sample, is_special_V: np.ndarray, min_count: int, threshold: float
+) -> list[np.ndarray]:
+    from sememe.examples import spans_kernels as kernels
+
+    num_slots = min(1 << (4 * len(sample.ids)).bit_length(), _MAX_SLOTS)
     keys, places = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.int64)
     counts, sizes, first, second = (np.zeros(num_slots, np.int32) for _ in range(4))
     num_words = kernels.count_word_pairs(
-        documents.ids, documents.word_starts, documents.sentence_ends, documents.document_ends,
-        stride, special_table(tokenizer), keys, counts, places, sizes, first, second,
-    )  # fmt: skip
+        *map(_read_only, sample), 1, is_special_V, keys, counts, places, sizes, first, second
+    )
     pairs = np.flatnonzero((sizes > 0) & (counts > min_count))
     chance = counts[first[pairs]].astype(np.float64) * counts[second[pairs]] / max(num_words, 1)
     pairs = pairs[(counts[pairs] - min_count) / chance > threshold]
     pairs = pairs[np.argsort(places[pairs])]
-    return [documents.ids[places[pair] : places[pair] + sizes[pair]] for pair in pairs]
+    return [sample.ids[places[pair] : places[pair] + sizes[pair]] for pair in pairs]
 
 
 def special_table(tokenizer: Any) -> np.ndarray:

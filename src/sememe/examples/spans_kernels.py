@@ -79,6 +79,30 @@ def find_phrase(ids, sentence_ends, is_continuation, keys, states, is_end, is_fi
 
 
 @kernel
+def join_words(
+    ids, word_starts, sentence_ends, is_continuation, keys, states, is_end, is_first
+):  # fmt: skip
+    """Make one word of every phrase of the trie that consists of whole words, from left to right.
+
+    word_starts: uint8, cleared inside the phrases.
+    """
+    start = np.int64(0)
+    for sentence in range(len(sentence_ends)):
+        end, index = sentence_ends[sentence], start
+        while index < end:
+            found = index
+            if is_first[ids[index]] and is_word_start(word_starts, index):
+                found = phrase_end(ids, index, end, is_continuation, keys, states, is_end, is_first)
+            if found > index and (found == end or is_word_start(word_starts, found)):
+                for inner in range(index + 1, found):
+                    word_starts[inner] = 0
+                index = found
+            else:
+                index += 1
+        start = end
+
+
+@kernel
 def find_long_word(word_starts, num_tokens):
     """The first token that does not start a word, or -1 where every word is one token."""
     for index in range(num_tokens):

@@ -41,6 +41,7 @@ def fit(model: Pretrained, corpus: Any, request: Request) -> None:
 
 def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
+    writer = _writer(training.tensorboard) if processes.is_main else None
     texts = open_texts(
         model, corpus, tokenizer=request.tokenizer, store=request.store, reporter=reporter
     )
@@ -50,6 +51,7 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
     if _take_finished(model, request, plan):
         return
     model.network = model.new_network()
+    model.network.stack.recompute = training.recompute
     reporter.note(_greeting(model))
     reporter.note(texts.described(source))
     run = Run(
@@ -61,10 +63,14 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
         keeper=_keeper(model, request),
         resume=request.resume,
         plan=plan,
-        writer=_writer(training.tensorboard) if processes.is_main else None,
+        writer=writer,
         processes=processes,
     )
-    model.history = Loop(model.objective(), run).train()
+    try:
+        model.history = Loop(model.objective(), run).train()
+    finally:
+        if writer is not None:
+            writer.close()
     model.network.to("cpu")
     model.network.eval()
     model.plan = plan

@@ -88,7 +88,8 @@ def continue_rows(
     window = _Window(network, rows, device, use_memory)
     has_ended = [False] * len(rows)
     for _ in range(sampling.max_tokens):
-        logits_BV = window.next_logits().float().cpu()
+        # A network may have more rows than its tokenizer has tokens: those stand for no text.
+        logits_BV = window.next_logits()[:, : tokenizer.vocab_size].float().cpu()
         new = [choose(logits_V) for choose, logits_V in zip(choices, logits_BV, strict=True)]
         for index, (row, token_id) in enumerate(zip(rows, new, strict=True)):
             row.append(token_id)

@@ -18,6 +18,9 @@ class PretrainingConfig(TrainingConfig):
     smoothing: float = option(
         0.7, "Several languages: power of a size that says how much of the mix it is."
     )
+    recompute: bool = option(
+        False, "Compute layers again on the way back: less memory, a third more time."
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""

@@ -17,7 +17,7 @@ DEFAULT_BUDGET = "10m"
 # Options that may change between a run and its continuation: the steps stay what they were.
 _PASSING = (
     "workers", "device", "compile", "evaluate_every", "evaluate_batches", "checkpoint_minutes",
-    "keep", "tensorboard",
+    "keep", "tensorboard", "recompute",
 )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import torch
 from sememe.errors import OptionError
 from sememe.training.config import TrainingConfig
 
-_CPU_WORDS = "can't allocate memory"  # PyTorch has no class of its own for the CPU's
+# PyTorch has no class of its own for the CPU's; the second is what Windows says.
+_CPU_WORDS = ("can't allocate memory", "not enough memory")
 
 
 @contextmanager
@@ -20,16 +21,20 @@ def explained_memory(config: TrainingConfig) -> Iterator[None]:
         yield
     except torch.OutOfMemoryError as error:
         raise OptionError(_sentence(config, "the GPU")) from error
+    except MemoryError as error:
+        raise OptionError(_sentence(config, "this machine")) from error
     except RuntimeError as error:
-        if _CPU_WORDS not in str(error):
+        if not any(words in str(error) for words in _CPU_WORDS):
             raise
         raise OptionError(_sentence(config, "this machine")) from error
 
 
 def _sentence(config: TrainingConfig, place: str) -> str:
     rows = config.batch_size // config.accumulate
+    can_recompute = getattr(config, "recompute", True) is False
     return (
         f"The memory of {place} is too small for {rows:,} rows of {config.length:,} tokens at "
         f"once: raise accumulate (it is {config.accumulate}; {2 * config.accumulate} halves the "
-        "rows and gives the same result), or lower batch_size, length or the preset."
+        f"rows and gives the same result), {'switch recompute on, ' if can_recompute else ''}or "
+        "lower batch_size, length or the preset."
     )

@@ -1,0 +1,99 @@
+"""Studies: the same model trained several times, with one thing changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from sememe.cli import pretraining, training
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples, print_json, print_table
+from sememe.evaluation.studies.config import StudyConfig
+from sememe.text.settings import TextSettings
+
+app = typer.Typer(
+    help="Train one model several times, with one thing changed.", no_args_is_help=True
+)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command(
+    epilog=examples(
+        "sememe study masking --budget 1m --out runs/masking",
+        "sememe study masking my-texts/ --rates 5,15,40,80 --steps 2000 --out runs/masking",
+        "sememe study masking news.txt --language zh --out runs/masking-zh --resume",
+    )
+)
+@expand(config="Training", text="Text")
+def masking(
+    corpus: training.Corpus = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder to write.")] = None,
+    rates: Annotated[
+        str, typer.Option(help="Shares of the tokens to hide, in per cent.")
+    ] = "5,15,40,80",
+    resume: training.Resume = False,
+    preset: Annotated[
+        Literal["tiny", "mini", "small", "medium", "base"],
+        typer.Option(help="The size of the network."),
+    ] = "tiny",
+    tokenizer: pretraining.Tokenizer = None,
+    vocab_size: pretraining.VocabSize = None,
+    num_layers: pretraining.NumLayers = None,
+    width: pretraining.Width = None,
+    num_heads: pretraining.NumHeads = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: StudyConfig,
+    text: TextSettings,
+) -> None:
+    """Train BERT with more and fewer hidden tokens, and compare what was learned.
+
+    Every rate gets the same text, start and number of steps: those that fit into the budget (2m)
+    at the highest rate. Each model is measured on held-out text at its own rate and at 15 %, and
+    by how well a linear model tells labels from its frozen vectors: the package of a docstring,
+    the column --label-field, or the document that a passage is from.
+    """
+    from sememe.evaluation.studies.masking import HEADINGS, KIND, study_masking
+    from sememe.progress import Reporter
+
+    out = training.checked_out(out, KIND)
+    study = study_masking(
+        corpus, config, out=out, rates=_rates(rates), preset=preset, tokenizer=tokenizer,
+        sizes=pretraining.given(
+            vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads
+        ),
+        text=text, resume=resume, progress=Reporter(quiet=quiet),
+    )  # fmt: skip
+    if json:
+        print_json({"path": str(out), **study.facts, "rates": study.rows})
+        return
+    print_table(HEADINGS, study.table())
+    for line in _words(study.facts, out):
+        typer.echo(line)
+
+
+def _rates(text: str) -> list[float]:
+    from sememe.errors import OptionError
+
+    try:
+        return [float(part) / 100 for part in text.split(",")]
+    except ValueError:
+        raise OptionError(f"--rates must be per cents such as 5,15,40,80, not {text!r}.") from None
+
+
+def _words(facts: dict[str, Any], out: Path) -> list[str]:
+    lines = [f"{facts['steps']:,} steps each; table and picture in {out}"]
+    if facts["question"]:
+        lines.insert(
+            0,
+            f"downstream: {facts['question']} ({facts['num_test']:,} asked); an untrained network "
+            f"{facts['untrained']:.1%}, the most frequent answer {facts['majority']:.1%}",
+        )
+    return lines

@@ -1,0 +1,1 @@
+"""Studies: the same model trained several times, with one thing changed."""
