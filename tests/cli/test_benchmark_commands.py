@@ -150,11 +150,13 @@ def test_chinese_sets(sememe, tiny, data) -> None:
 
 
 def test_answers_and_their_thresholds(sememe, tiny, data) -> None:
-    result = sememe("evaluate", "squad", tiny, "--data", data / "squad", *QUICK, "--json").json
-    found = by_name(result)
+    command = ("evaluate", "squad", tiny, "--data", data / "squad", "--out", "kept", *QUICK)
+    found = by_name(sememe(*command, "--json").json)
     assert set(found) == {"squad1.1", "squad2.0"}
     assert found["squad1.1"]["parts"]["dev"]["num_rows"] == 2
     assert set(found["squad1.1"]["parts"]["dev"]["metrics"]) == {"squad_f1", "squad_exact"}
+    texts = json.loads(Path("kept/squad2.0/dev.seed-1.predictions.json").read_text())
+    assert set(texts) == {"a", "b", "c"}  # as the official script takes them
     (details,) = found["squad2.0"]["details"]
     assert details["dev"]["best_f1"] >= 1 / 3  # no answer to all of them
     assert any(row["system"] == "human" for row in found["squad1.1"]["published"])
@@ -180,10 +182,21 @@ def test_a_fine_tuned_model_is_scored_as_it_is_and_compared(sememe, tiny, data) 
     assert "entity f1 on 4 rows" in told.out and "The difference" in told.out
     told = sememe("compare", "a/conll2003/test.jsonl", "a/conll2003/test.jsonl", "--json").json
     assert told["metric"] == "entity_f1" and told["is_real"] is False and told["difference"] == 0
-    refused = sememe(
-        "evaluate", "squad", "names-1", "--data", data / "squad", "--quiet", fails=True
-    )
-    assert refused.code == 2 and "fine-tuned to tag" in refused.err
+    command = ("evaluate", "squad", "names-1", "--data", data / "squad", "--quiet")
+    refused = sememe(*command, "--only", "squad1.1", fails=True)
+    assert refused.code == 2 and "fine-tuned to tag; squad1.1 needs" in refused.err
+    refused = sememe(*command, fails=True)
+    assert refused.code == 2 and "with a model that was fine-tuned to tag" in refused.err
+
+
+def test_a_fine_tuned_model_meets_the_tasks_of_its_labels(sememe, tiny, data) -> None:
+    from sememe.tasks.pairs import Pairs
+
+    rte = data / "glue" / "RTE"
+    Pairs(tiny, steps=2, length=32, device="cpu").fit(rte / "train.tsv", dev=False, out="entails")
+    result = sememe("evaluate", "glue", "entails", "--data", data / "glue", "--json")
+    assert set(result.json["columns"]) == {"RTE", "QNLI"}
+    assert "MNLI is left out" in result.err and "knows the labels entailment" in result.err
 
 
 def test_features_are_compared_and_drawn(sememe, tiny, data) -> None:
@@ -206,7 +219,7 @@ def test_features_are_compared_and_drawn(sememe, tiny, data) -> None:
     [
         (("glue", "MODEL"), "--data must name"),
         (("glue", "MODEL", "--data", "nowhere"), "no folder"),
-        (("glue", "nowhere", "--data", "."), "no model folder"),
+        (("glue", "nowhere", "--data", "."), "no model at"),
         (("glue", "MODEL", "--data", "."), "no benchmark that can be run"),
         (("glue", "MODEL", "--data", ".", "--only", "GLUB"), "There is no 'GLUB'"),
         (("ner", "MODEL", "--data", ".", "--seeds", "0"), "--seeds must be 1"),

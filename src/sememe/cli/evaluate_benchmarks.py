@@ -119,11 +119,11 @@ def data_folder(data: Path | None) -> Path:
 
 
 def model_folder(model: Path) -> Path:
-    """The folder of the model, refused before any work if it is not there."""
+    """Where the model lies, refused before any work if it is not there."""
     from sememe.errors import ArtifactError
 
-    if not model.is_dir():
-        raise ArtifactError(f"There is no model folder at {model}.")
+    if not model.exists():
+        raise ArtifactError(f"There is no model at {model}.")
     return model
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sememe.errors import InputError, OptionError
 from sememe.evaluation.benchmarks import ANSWER_SETS, GLUE, SETS, TAG_SETS, Benchmark, xnli
 from sememe.evaluation.finding import DataFolder, Holdings
-from sememe.evaluation.finetuning import is_task, run_benchmark
+from sememe.evaluation.finetuning import is_task, run_benchmark, task_kind
 from sememe.evaluation.glue import GLUEResult
 from sememe.evaluation.outcomes import Outcome, benchmark_table
 from sememe.evaluation.preparing import RunSettings
@@ -97,18 +97,27 @@ def evaluate_family(
     chosen = choose(family, only)
     folder = DataFolder(data)
     outcomes, missing = [], {}
+    kind = task_kind(model)
     for benchmark in chosen:
         holdings = folder.holdings(benchmark)
+        if kind and benchmark.kind != kind and not only:
+            continue
         lacking = _lacking(model, holdings, settings)
         if not lacking:
-            outcomes.append(run_benchmark(model, holdings, settings, reporter=reporter))
+            try:
+                outcomes.append(run_benchmark(model, holdings, settings, reporter=reporter))
+            except InputError as error:
+                # A fine-tuned model fits a few sets of a family: those of its own labels.
+                if only or not kind:
+                    raise
+                reporter.note(f"{benchmark.name} is left out: {error}")
             continue
         missing[benchmark.name] = lacking
         # Of a large family, only what somebody began to collect is worth a word now.
         if only or family is GLUE or holdings.parts or holdings.train:
             reporter.note(f"{benchmark.name} is left out: there is no {', no '.join(lacking)}.")
     if not outcomes:
-        raise InputError(_nothing(folder, missing))
+        raise InputError(_nothing(folder, kind, missing))
     named = set(only) or {name for name in missing if family is GLUE}
     return FamilyResult(
         outcomes=outcomes,
@@ -137,6 +146,9 @@ def _lacking(model: str | Path, holdings: Holdings, settings: RunSettings) -> li
     return lacking
 
 
-def _nothing(folder: DataFolder, missing: Mapping[str, Sequence[str]]) -> str:
+def _nothing(folder: DataFolder, kind: str, missing: Mapping[str, Sequence[str]]) -> str:
+    text = f"{folder.folder} holds no benchmark that can be run"
+    if kind:
+        return f"{text} with a model that was fine-tuned to {kind}."
     wanted = "; ".join(f"{name}: {', '.join(files)}" for name, files in missing.items())
-    return f"{folder.folder} holds no benchmark that can be run. Missing are {wanted}."
+    return f"{text}. Missing are {wanted}."

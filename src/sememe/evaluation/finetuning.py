@@ -28,11 +28,17 @@ if TYPE_CHECKING:
 
 def is_task(model: str | Path) -> bool:
     """Whether a folder holds a model that was fine-tuned already."""
+    return bool(task_kind(model))
+
+
+def task_kind(model: str | Path) -> str:
+    """What the model of a folder was fine-tuned to do; nothing for other models."""
     manifest = Path(model) / MANIFEST
     if not manifest.is_file():
-        return False
+        return ""
     content = read_json(manifest)
-    return isinstance(content, dict) and content.get("kind") == "task"
+    is_one = isinstance(content, dict) and content.get("kind") == "task"
+    return str(content.get("task")) if is_one else ""
 
 
 def run_benchmark(
@@ -225,8 +231,8 @@ def _key(
 ) -> str:
     """What makes two runs the same: weights, rows, options and seed."""
     folder = Path(model)
-    weights = sorted(folder.glob("*.safetensors"))
-    stamps = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in weights]
+    files = [folder] if folder.is_file() else sorted(filter(Path.is_file, folder.iterdir()))
+    stamps = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
     digest = hashlib.blake2b(digest_size=16)
     for rows in (prepared.train, *prepared.parts.values()):
         for row in rows or ():
@@ -270,3 +276,7 @@ def _write_predictions(
                 for row, right, said in zip(rows, gold, record["said"][part], strict=True):
                     line = {"id": row.id or row.source, "gold": right, "predicted": said}
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            if benchmark.kind == "answer":
+                # What the official scripts of SQuAD and CMRC take.
+                texts = {row.id: said for row, said in zip(rows, record["said"][part], strict=True)}
+                write_json(folder / f"{part}{seed}.predictions.json", texts)
