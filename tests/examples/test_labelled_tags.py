@@ -138,6 +138,23 @@ def test_words_and_tags_as_lists_strings_and_tables(tmp_path):
         read_tags(["a text"])
 
 
+def test_numbers_of_classes_have_the_names_that_datasets_notes(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    names = {"names": ["O", "B-X", "I-X"], "_type": "ClassLabel"}
+    features = {
+        "tokens": {"feature": {"dtype": "string", "_type": "Value"}, "_type": "Sequence"},
+        "ner_tags": {"feature": names, "_type": "Sequence"},
+    }
+    table = pa.table({"tokens": [["a", "b", "c"]], "ner_tags": [[1, 2, 0]]})
+    noted = {"huggingface": json.dumps({"info": {"features": features}})}
+    pq.write_table(table.replace_schema_metadata(noted), tmp_path / "a.parquet")
+    assert read_tags(tmp_path / "a.parquet")[0].tags == ("B-X", "I-X", "O")
+    pq.write_table(table, tmp_path / "b.parquet")
+    assert read_tags(tmp_path / "b.parquet")[0].tags == ("1", "2", "0")
+
+
 def test_rows_without_tags(tmp_path):
     prose = _write(tmp_path, "a.txt", "Jim sings.\n他来了。\n")
     rows, notes = _read(prose, labelled=False)

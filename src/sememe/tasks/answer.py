@@ -118,8 +118,11 @@ class Answer(Task):
             extent = Extent(window, framed.starts[1], null_index, context)
             target = spans.window_target(span, window, extent.offset, null_index)
             items.append(
-                Item((framed.sequence,), index, target if is_known else None, extra=extent)
-            )
+                Item(
+                    (framed.sequence,), index, target if is_known else None,
+                    is_cut=len(question_ids) < len(question.ids), extra=extent,
+                )
+            )  # fmt: skip
         return items
 
     def _span(self, row: AnswerRow, context: Encoding) -> tuple[bool, TokenSpan | None]:
