@@ -1,4 +1,4 @@
-"""The peer of benchmarks/finetuning.py: a plain loop of `transformers`, as its examples teach it.
+"""The peer of benchmarks/tasks.py: a plain loop of `transformers`, as its examples teach it.
 
 Rows come in, cut into sub-words by its own tokenizer; losses, speed and what it says of other rows
 go out. Dynamic padding, rows grouped by length, SDPA, and bfloat16 by autocast on a GPU. It shares
@@ -136,7 +136,9 @@ class Reader:
         distinct = list(dict.fromkeys(row.context for row in rows))
         found = self.tokenizer(distinct, add_special_tokens=False, return_offsets_mapping=True)
         contexts = dict(
-            zip(distinct, zip(found["input_ids"], found["offset_mapping"], strict=True), strict=True)
+            zip(
+                distinct, zip(found["input_ids"], found["offset_mapping"], strict=True), strict=True
+            )
         )
         features = []
         for index, (row, question) in enumerate(zip(rows, questions["input_ids"], strict=True)):
@@ -315,9 +317,7 @@ class Peer:
         for first in range(0, len(order), 128):
             own = order[first : first + 128]
             with self._precision():
-                said = self.network(
-                    **self._collated([features[i] for i in own], has_targets=False)
-                )
+                said = self.network(**self._collated([features[i] for i in own], has_targets=False))
             if self.reader.kind == "answer":
                 logits = torch.stack([said.start_logits, said.end_logits], -1)
             else:
