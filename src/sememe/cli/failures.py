@@ -42,7 +42,10 @@ def remember_out(out: Path) -> None:
 def _can_resume() -> bool:
     """Whether the command has left a checkpoint."""
     out = _OUT.get()
-    return out is not None and Checkpoints(f"{out}.checkpoints").has_one
+    if out is None:
+        return False
+    # Several runs of a fine-tuning lie in a folder of their own.
+    return Checkpoints(f"{out}.checkpoints").has_one or Path(f"{out}.trials").is_dir()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from sememe.errors import InputError
 from sememe.examples.labelled import Rows, TextRow, read_texts, sorted_labels
 from sememe.tasks.items import Item
 from sememe.tasks.task import Task
-from sememe.tasks.texts import encode_texts
+from sememe.tasks.texts import Target, encode_texts
 
 
 class Label(NamedTuple):
@@ -50,13 +50,12 @@ class Classify(Task):
 
     def encode(self, rows: Several[TextRow]) -> list[Item]:
         """One sequence for each text."""
-        return encode_texts(self.coder, rows, self.target)
+        return encode_texts(self.coder, rows, self.target())
 
-    def target(self, row: TextRow) -> np.ndarray | None:
-        """The number of a row's label, if it has one that is known."""
-        if row.label is None or row.label not in self.labels:
-            return None
-        return np.array(self.labels.index(row.label), np.int64)
+    def target(self) -> Target:
+        """A function that gives the number of a row's label, if it has one that is known."""
+        numbers = {label: np.array(n, np.int64) for n, label in enumerate(self.labels)}
+        return lambda row: None if row.label is None else numbers.get(row.label)
 
     def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
         """A linear map to the labels."""

@@ -21,4 +21,4 @@ class Pairs(Classify):
     def encode(self, rows: Several[TextRow]) -> list[Item]:
         """Both texts in one sequence, or in both orders."""
         both = self.config.both_orders == "yes"
-        return encode_texts(self.coder, rows, self.target, both_orders=both)
+        return encode_texts(self.coder, rows, self.target(), both_orders=both)
