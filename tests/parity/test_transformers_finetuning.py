@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ def fitted(name: str, model: Any, **options: Any) -> Any:
     return task.fit(ROWS[name], dev=False)
 
 
-def padded(items: list[Any], has_choices: bool) -> dict[str, Any]:
-    """A batch as `transformers` takes it."""
+def padded(items: list[Any], has_choices: bool, pad_id: int | None = None) -> dict[str, Any]:
+    """A batch as `transformers` takes it; a GPT has no segments and must know its padding."""
     sequences = [sequence for item in items for sequence in item.sequences]
     width = max(len(sequence.ids_T) for sequence in sequences)
     ids, segments, mask = (torch.zeros(len(sequences), width, dtype=torch.long) for _ in range(3))
@@ -80,6 +81,8 @@ def padded(items: list[Any], has_choices: bool) -> dict[str, Any]:
         segments[row, :size] = torch.from_numpy(sequence.segments_T.astype(np.int64))
         mask[row, :size] = 1
     batch = {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
+    if pad_id is not None:
+        return {"input_ids": ids.masked_fill(mask == 0, pad_id), "attention_mask": mask}
     if has_choices:
         batch = {name: x.view(len(items), -1, width) for name, x in batch.items()}
     return batch
@@ -87,13 +90,15 @@ def padded(items: list[Any], has_choices: bool) -> dict[str, Any]:
 
 def plain_losses(name: str, task: Any, start: Path) -> list[float]:
     """What a loop that anybody would write gives, from the same start and in the same order."""
-    classes = {"choose": transformers.BertForMultipleChoice}
-    cls = classes.get(name, transformers.BertForSequenceClassification)
+    classes = {"choose": transformers.AutoModelForMultipleChoice}
+    cls = classes.get(name, transformers.AutoModelForSequenceClassification)
     peer = cls.from_pretrained(start).train()
+    pad_id = peer.config.pad_token_id if task.coder.kind == "gpt" else None
     items = task.encode(task.read(ROWS[name], labelled=True))
     source = ItemBatches(items, batch_size=BATCH, seed=7, sort_batches=task.config.sort_batches)
-    decayed = [p for n, p in peer.named_parameters() if "bias" not in n and "LayerNorm" not in n]
-    plain = [p for n, p in peer.named_parameters() if "bias" in n or "LayerNorm" in n]
+    is_plain = re.compile(r"bias|LayerNorm|ln_").search
+    decayed = [p for name, p in peer.named_parameters() if not is_plain(name)]
+    plain = [p for name, p in peer.named_parameters() if is_plain(name)]
     optimizer = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
         lr=RATE, betas=(0.9, 0.999), eps=1e-8,
@@ -103,7 +108,7 @@ def plain_losses(name: str, task: Any, start: Path) -> list[float]:
     for step in range(STEPS):
         batch = [items[index] for index in source.order(step)]
         labels = torch.from_numpy(np.stack([item.target for item in batch]))
-        loss = peer(**padded(batch, name == "choose"), labels=labels).loss
+        loss = peer(**padded(batch, name == "choose", pad_id), labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
         share = (step + 1) / rising if step < rising else (STEPS - step) / (STEPS - rising)
@@ -147,11 +152,28 @@ def test_transformers_opens_the_folder_and_says_the_same(name, model, tmp_path):
     np.testing.assert_allclose(ours, logits, atol=1e-5)
 
 
+def small_gpt(norm: str) -> Any:
+    tokenizer = train_tokenizer(texts(50, 0), kind="bpe", vocab_size=300, min_frequency=1)
+    config = gpt_config(
+        "tiny", vocab_size=tokenizer.vocab_size, max_length=64, width=32, norm=norm, dropout=0.0,
+        attention_dropout=0.0, initial_std=0.08,
+    )  # fmt: skip
+    return GPTNetwork(config), tokenizer
+
+
+def test_the_losses_of_a_gpt_are_those_of_a_plain_loop(tmp_path):
+    model = small_gpt("pre")
+    start = fitted("classify", model, learning_rate=1e-30, steps=1, length=60)
+    start.save(tmp_path / "start")
+    task = fitted("classify", model, length=60)
+    ours = task.history.column("loss")
+    np.testing.assert_allclose(ours, plain_losses("classify", task, tmp_path / "start"), atol=1e-4)
+    assert ours[-10:].mean() < ours[:10].mean() - 0.01
+
+
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_transformers_opens_a_gpt_that_classifies(norm, tmp_path):
-    tokenizer = train_tokenizer(texts(50, 0), kind="bpe", vocab_size=300, min_frequency=1)
-    config = gpt_config("tiny", vocab_size=tokenizer.vocab_size, max_length=64, width=32, norm=norm)
-    task = fitted("classify", (GPTNetwork(config), tokenizer), steps=5, length=60)
+    task = fitted("classify", small_gpt(norm), steps=5, length=60)
     task.save(tmp_path / "task")
     peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "task")
     from sememe.tasks.inference import run

@@ -281,6 +281,51 @@ def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
     assert again.predict(opinions)[0].probabilities["good"] == pytest.approx(mean, abs=1e-5)
 
 
+def test_stopped_seeds_go_on(bert, opinions, tmp_path, monkeypatch):
+    def make(options):
+        return Classify(bert, **QUICK | {"epochs": 1.0} | options)
+
+    def fail(options):
+        if options["seed"] == 2:
+            raise KeyboardInterrupt
+        return make(options)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_trials(fail, grid(2), opinions, out=tmp_path / "task")
+    notes = Notes()
+    resumed = fit_trials(
+        make, grid(2), opinions, out=tmp_path / "task", resume=True, progress=notes
+    )
+    assert sum("finished already" in line for line in notes.lines) == 1
+    assert_same(resumed, fit_trials(make, grid(2), opinions))
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others(bert, opinions):
+    first, again, other = (
+        Classify(bert, **QUICK | {"epochs": 1.0}, dropout=0.1, seed=seed).fit(opinions, dev=False)
+        for seed in (1, 1, 2)
+    )
+    assert_same(first, again)
+    with pytest.raises(AssertionError):
+        assert_same(first, other)
+
+
+def test_parts_of_a_step_give_the_same_as_the_whole(bert, opinions):
+    losses = [
+        Classify(bert, **QUICK | {"epochs": 1.0}, accumulate=num, class_weights="balanced")
+        .fit(opinions[:75], dev=False)
+        .history.column("loss")
+        for num in (1, 4)  # the last batch has three rows for four parts
+    ]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+
+
+def test_a_budget_and_a_few_dev_batches(bert, opinions):
+    options = {name: value for name, value in QUICK.items() if name != "epochs"}
+    task = Classify(bert, **options, budget="2s", evaluate_batches=1).fit(opinions, dev=opinions)
+    assert task.history.last()["step"] >= 1 and task.scores.num_rows == 80
+
+
 def test_a_grid_is_searched_by_the_mean_over_seeds(bert, opinions):
     trials = grid(2, learning_rate=(1e-9, 3e-3))
     assert len(trials) == 4
