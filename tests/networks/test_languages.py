@@ -71,7 +71,8 @@ class Notes:
 
 def test_both_languages_are_learned_and_measured(texts):
     notes = Notes()
-    model = bert(steps=250, learning_rate=0.005).fit(texts, progress=notes.reporter)
+    options = {"steps": 400, "learning_rate": 0.01, "smoothing": 0.3}
+    model = bert(**options, dropout=0.0, attention_dropout=0.0).fit(texts, progress=notes.reporter)
     figures = model.history.last()
     for mark in ("", "en_", "zh_"):
         own = {n: figures[f"validation_{mark}{n}"] for n in ("masked_loss", "unigram_loss")}
@@ -123,7 +124,11 @@ def test_a_tokenizer_may_be_given_and_a_gpt_mixes_too(texts, tmp_path):
     model = GPT("tiny", **SMALL).fit(texts, tokenizer=tokenizer, out=tmp_path / "gpt")
     assert model.tokenizer is tokenizer
     assert {"validation_en_token_loss", "validation_zh_token_loss"} <= set(model.history.last())
-    assert_equal(model, GPT.load(tmp_path / "gpt"))
+    again = GPT.load(tmp_path / "gpt")
+    assert_equal(model, again)
+    assert set(again.languages) == {"en", "zh"} and sum(again.languages.values()) == pytest.approx(
+        1
+    )
 
 
 def test_ctrl_c_then_resume_to_the_bit(texts, tmp_path, monkeypatch):

@@ -40,12 +40,13 @@ def remember_out(out: Path) -> None:
 
 
 def _can_resume() -> bool:
-    """Whether the command has left a checkpoint."""
+    """Whether the command has left a checkpoint, of one training or of one among several."""
     out = _OUT.get()
     if out is None:
         return False
-    # Several runs of a fine-tuning lie in a folder of their own.
-    return Checkpoints(f"{out}.checkpoints").has_one or Path(f"{out}.trials").is_dir()
+    # Several runs of a fine-tuning lie in a folder of their own, those of a study in its folder.
+    places = [Path(f"{out}.checkpoints"), *out.glob("*.checkpoints")]
+    return Path(f"{out}.trials").is_dir() or any(Checkpoints(place).has_one for place in places)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
     plan = _plan(model, texts)
     if _take_finished(model, request, plan):
         return
+    model.languages = texts.shares(source)
     model.network = model.new_network()
     model.network.stack.recompute = training.recompute
     reporter.note(_greeting(model))

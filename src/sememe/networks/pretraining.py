@@ -57,6 +57,7 @@ class Pretrained:
         self.text = TextSettings()
         self.history = History()
         self.plan: dict[str, Any] = {}
+        self.languages: dict[str, float] = {}  # the share of each in a mix
         self.network: Any = None
         self.tokenizer: Any = None
 
@@ -159,6 +160,7 @@ class Pretrained:
             "training": self.training.to_dict(),
             **self._more_options(),
             "text": self.text.to_dict(),
+            **({"languages": self.languages} if self.languages else {}),
             "plan": self.plan,
             "figures": self.history.last(),
         }
@@ -189,12 +191,13 @@ class Pretrained:
         model.config = model.network.config
         model.history = History.load(folder / HISTORY)
         model.plan = manifest.get("plan", {})
+        model.languages = manifest.get("languages", {})
         return model
 
     def take_over(self, other: Self) -> None:
         """Become what another model of the same kind is, but for the options."""
         self.network, self.tokenizer, self.config = other.network, other.tokenizer, other.config
-        self.history, self.plan = other.history, other.plan
+        self.history, self.plan, self.languages = other.history, other.plan, other.languages
 
     @classmethod
     def _classes(cls) -> dict[str, type]:

@@ -64,6 +64,12 @@ class Texts:
         training = model.training
         return MixedBatches(sources, seed=training.seed, exponent=training.smoothing)
 
+    def shares(self, source: Any) -> dict[str, float]:
+        """The share of each language in the rows of a mix; nothing for one text."""
+        if not isinstance(source, MixedBatches):
+            return {}
+        return dict(zip(self.stores, source.shares.tolist(), strict=True))
+
     def held_out(self, model: Pretrained, reporter: Reporter) -> dict[str, Any]:
         """The batches to validate each language with, where it has the documents for that."""
         if not model.training.evaluate_batches or not model.training.validation_share:
@@ -71,7 +77,7 @@ class Texts:
         found = {}
         for name, store in self.stores.items():
             try:
-                found[name] = _named(name, model, store, "validation")
+                found[name] = model.source(store, "validation")
             except InputError as error:
                 what = f"Training without validation{f' of {name}' if name else ''}."
                 reporter.note(f"{what} {error}")
@@ -80,12 +86,12 @@ class Texts:
     def described(self, source: Any) -> str:
         """How much text there is, which language has which share, and what its rows leave out."""
         words = f"Text of {format_count(self.num_tokens, 'tokens')}"
-        if isinstance(source, MixedBatches):
-            shares = zip(self.stores.items(), source.shares, strict=True)
-            words += " (" + ", ".join(
-                f"{name} {format_count(store.num_tokens)}, {share:.0%} of the rows"
-                for (name, store), share in shares
-            ) + ")"  # fmt: skip
+        if shares := self.shares(source):
+            parts = (
+                f"{name} {format_count(self.stores[name].num_tokens)}, {share:.0%} of the rows"
+                for name, share in shares.items()
+            )
+            words += f" ({'; '.join(parts)})"
         if source.num_trimmed:
             share = source.num_trimmed / max(1, source.num_tokens)
             words += (
