@@ -72,7 +72,8 @@ class _TokenScore(torch.autograd.Function):
         hidden_gradient_MD = torch.empty_like(hidden_MD)
         table_gradient_VD: Any = None
         bias_gradient_V = torch.zeros(len(bias_V))
-        size = max(1, _MAX_SCORES // len(table_VD))
+        # Fewer scores stay in the caches; fewer than this, and the table's gradient leaves them.
+        size = max(1, min(4 * table_VD.shape[1], _MAX_SCORES // len(table_VD)))
         for first in range(0, max(1, len(hidden_MD)), size):
             part = slice(first, first + size)
             scores_MV = functional.linear(hidden_MD[part], table_VD, bias_V).float()
