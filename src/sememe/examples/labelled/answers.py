@@ -15,7 +15,8 @@ from sememe.errors import InputError, OptionError
 from sememe.examples.labelled import builtin
 from sememe.examples.labelled.columns import Columns, described, plain
 from sememe.examples.labelled.lists import NAME, items_of
-from sememe.examples.labelled.records import Record, Table, flat, is_path, open_tables
+from sememe.examples.labelled.objects import flat
+from sememe.examples.labelled.records import Record, Table, is_path, open_tables
 from sememe.examples.labelled.rows import Answer, AnswerRow, Note, Rows, silent
 from sememe.examples.labelled.sieve import Sieve
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sememe.errors import InputError
 from sememe.examples.labelled.columns import Kind
-from sememe.examples.labelled.records import Record, Table, flat
+from sememe.examples.labelled.objects import flat
+from sememe.examples.labelled.records import Record, Table
 from sememe.examples.labelled.rows import Rows, TextRow
 
 NAME = "the given rows"

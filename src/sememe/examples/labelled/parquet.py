@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sememe.errors import InputError
-from sememe.examples.labelled.records import Record, Table, flat
+from sememe.examples.labelled.objects import flat
+from sememe.examples.labelled.records import Record, Table
 from sememe.text.readers.sources import Source
 
 

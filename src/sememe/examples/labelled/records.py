@@ -8,10 +8,10 @@ line. A csv file follows RFC 4180; in a tsv file a quote is a character like any
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import InputError
@@ -53,8 +53,6 @@ IsHeader = Callable[[list[str]], bool]
 
 def is_path(data: Any) -> bool:
     """Whether `data` names files rather than being rows."""
-    from pathlib import Path
-
     if isinstance(data, (str, Path)):
         return True
     return (
@@ -67,8 +65,6 @@ def is_path(data: Any) -> bool:
 
 
 def _exists(name: str) -> bool:
-    from pathlib import Path
-
     try:
         return name == "-" or Path(name).expanduser().exists()
     except (OSError, ValueError):
@@ -96,6 +92,8 @@ def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> T
     first = head[0][1] if head else ""
     lines = chain(head, lines)
     if ending in JSON_ENDINGS or (ending != ".csv" and first.lstrip()[:2] in ("{", '{"', "[{")):
+        from sememe.examples.labelled.objects import json_table
+
         return json_table(source.name, lines)
     if ending == ".csv":
         return _csv_table(source.name, lines, _delimiter(first), is_header)
@@ -107,9 +105,7 @@ def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> T
 
     if is_tree(first):
         return Table(source.name, ["label", "text"], True, read_trees(source.name, lines))
-    plain = (
-        Record({"1": line}, _at(source.name, number)) for number, line in lines if line.strip()
-    )
+    plain = (Record({"1": line}, at(source.name, number)) for number, line in lines if line.strip())
     return Table(source.name, ["1"], False, plain)
 
 
@@ -125,7 +121,8 @@ def numbered_lines(source: Source, settings: TextSettings) -> Iterator[tuple[int
         yield number, rest.removesuffix("\r")
 
 
-def _at(name: str, number: int) -> str:
+def at(name: str, number: int) -> str:
+    """How the place of a line is told."""
     return f"{name}, line {number:,}"
 
 
@@ -165,7 +162,7 @@ def _csv_table(
                 return
             except csv.Error as error:
                 # Where quotes do not close, no later row can be trusted either.
-                raise InputError(f"{_at(name, numbers[0])}: {error}.") from None
+                raise InputError(f"{at(name, numbers[0])}: {error}.") from None
             if row:
                 yield numbers[0], row
 
@@ -184,7 +181,7 @@ def _table(name: str, rows: Iterator[tuple[int, list[str]]], is_header: IsHeader
         rows = chain([first], rows)
     if len(set(columns)) < len(columns):
         double = next(column for column in columns if columns.count(column) > 1)
-        raise InputError(f"{_at(name, first[0])}: two columns are called {double!r}; rename one.")
+        raise InputError(f"{at(name, first[0])}: two columns are called {double!r}; rename one.")
     return Table(name, columns, has_names, _records(name, rows, columns))
 
 
@@ -195,98 +192,7 @@ def _records(
         problem = ""
         if len(cells) != len(columns):
             problem = f"{len(cells)} columns, where the first line has {len(columns)}"
-        yield Record(dict(zip(columns, cells, strict=False)), _at(name, number), problem)
-
-
-# ---- json ---------------------------------------------------------------------------------
-
-
-def json_table(name: str, lines: Iterator[tuple[int, str]]) -> Table:
-    """Objects, one a line; or one document: a list of objects, or an object that holds one."""
-    head = list(islice(lines, 1))
-    if not head:
-        return Table(name, [], True, [])
-    try:
-        first = json.loads(head[0][1])
-    except (ValueError, RecursionError):
-        first = None
-    following = list(islice(lines, 1))
-    is_lines = isinstance(first, dict) and (bool(following) or not _inner_rows(first))
-    # A first line that is no JSON by itself may open a document of many lines.
-    if is_lines or (first is None and following and _is_json(following[0][1])):
-        records: Iterable[Record] = _json_lines(name, chain(head, following, lines))
-    else:
-        records = _document(name, chain(head, following, lines))
-    records = iter(records)
-    early = list(islice(records, 100))
-    # An object may leave out a field that is empty in it; the first rows tell what there is.
-    columns = list(dict.fromkeys(column for record in early for column in record.cells))
-    return Table(name, columns, True, chain(early, records))
-
-
-def _is_json(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _inner_rows(content: Mapping[str, Any]) -> list[Any]:
-    lists = [
-        value
-        for value in content.values()
-        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
-    ]
-    return lists[0] if len(lists) == 1 else []
-
-
-def _json_lines(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
-    for number, line in lines:
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = f"not JSON ({error}); a jsonl file holds one object a line"
-            yield Record({}, _at(name, number), reason)
-            continue
-        if isinstance(row, dict):
-            yield Record(flat(row), _at(name, number))
-        else:
-            yield Record({}, _at(name, number), "not an object; write one object a line")
-
-
-def _document(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
-    content = parse_json(name, lines)
-    if isinstance(content, dict):
-        content = _inner_rows(content) or [content]
-    if not isinstance(content, list):
-        raise InputError(f"{name}: neither a list of rows nor an object that holds one.")
-    for index, row in enumerate(content, 1):
-        where = f"{name}, row {index:,}"
-        if isinstance(row, dict):
-            yield Record(flat(row), where)
-        else:
-            yield Record({}, where, "not an object; a list holds one object a row")
-
-
-def parse_json(name: str, lines: Iterable[tuple[int, str]]) -> Any:
-    """A file that is one JSON document."""
-    text = "\n".join(line for _, line in lines)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: not JSON ({error}).") from None
-
-
-def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an object; those of objects inside it by dotted names as well."""
-    result = dict(row)
-    for name, value in row.items():
-        if isinstance(value, dict):
-            for inner, content in flat(value).items():
-                result.setdefault(f"{name}.{inner}", content)
-    return result
+        yield Record(dict(zip(columns, cells, strict=False)), at(name, number), problem)
 
 
 # ---- lines --------------------------------------------------------------------------------
@@ -302,4 +208,4 @@ def _marked(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
         text = " ".join(word for word in words if not word.startswith(LABEL_MARK))
         problem = "" if len(labels) == 1 else f"{len(labels)} labels, where one is needed"
         label = labels[0].removeprefix(LABEL_MARK) if labels else ""
-        yield Record({"label": label, "text": text}, _at(name, number), problem)
+        yield Record({"label": label, "text": text}, at(name, number), problem)
