@@ -15,7 +15,10 @@ from sememe.examples.docstrings.records import Docstring, split_of
 from sememe.examples.labelled import read_answers, read_tags, read_texts
 from sememe.text.sections import Parameter
 
-WORDS = "wave graph leaf axis table river token plane corner signal limit order tree".split()
+WORDS = [
+    "wave", "graph", "leaf", "axis", "table", "river", "token", "plane", "corner", "signal",
+    "limit", "order", "tree",
+]  # fmt: skip
 
 
 def made_up(num_each: int = 40) -> list[Docstring]:

@@ -56,7 +56,10 @@ def _flat(arrays: list[np.ndarray]) -> Tensor:
 class Encoder(Protocol):
     """A torch.nn.Module under a head. Word vectors with a reader can be one as BERT is."""
 
-    width: int  # of the vectors of tokens and of sequences alike
+    width: int  # of the vectors that a head takes
+    dropout: float  # what a head leaves out of them
+    initial_std: float  # spread of the first weights of a head
+    has_bias: bool  # whether heads have one
     max_length: int  # most tokens of a sequence
     precision: torch.dtype  # of what flows through it; the loop sets it
 
@@ -112,6 +115,21 @@ class NetworkEncoder(nn.Module):
     def is_standard(self) -> bool:
         """Whether nothing is between the network and the head that other programs do not know."""
         return not self.features and self.reader is None
+
+    @property
+    def dropout(self) -> float:
+        """What a head leaves out of the vectors."""
+        return self.network.config.dropout
+
+    @property
+    def initial_std(self) -> float:
+        """The spread of the first weights of a head."""
+        return self.network.config.initial_std
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether heads have a bias: GPT's have none."""
+        return isinstance(self.network, BERTNetwork)
 
     @property
     def has_pooler(self) -> bool:

@@ -30,6 +30,7 @@ class Coder(Protocol):
     """Turns texts into sequences for an encoder; words with vectors can have one as sub-words."""
 
     length: int  # most tokens of a sequence, marks included
+    unknown_id: int  # of a word that has no tokens
 
     def encode(self, texts: Several[str]) -> list[Encoding]:
         """Cut texts into tokens that know their places in the text."""
@@ -52,6 +53,7 @@ class SubwordCoder:
             )  # fmt: skip
         else:
             self.before, self.between, self.after = map(tokenizer.id, MARKS)
+        self.unknown_id: int = tokenizer.unk_id if kind == "bert" else tokenizer.end_id
 
     def encode(self, texts: Several[str]) -> list[Encoding]:
         """Cut texts into sub-words; the names of special tokens in them are text like any other."""

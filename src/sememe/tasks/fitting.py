@@ -13,14 +13,15 @@ import torch
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.randomness import stream_key
-from sememe.networks.gpt import GPTNetwork
+from sememe.networks.words import WordEncoder
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import MANIFEST
 from sememe.tasks.config import DEFAULT_EPOCHS, HEAD_RATE, FinetuneConfig, default_rate
 from sememe.tasks.items import Item, ItemBatches, fingerprint, random_order
 from sememe.tasks.objective import TaskObjective, say
-from sememe.tasks.opening import Opened, open_encoder, weights_hash
+from sememe.tasks.opening import Opened, open_encoder, weights_hash, words_hash
+from sememe.tasks.words import reads_of
 from sememe.training.best import Best
 from sememe.training.distributed import Processes, joined
 from sememe.training.loop import Loop
@@ -54,12 +55,15 @@ def fit(task: Task, train: Any, request: Request) -> None:
 
 def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None:
     reporter = request.reporter
-    opened = open_encoder(task.model, task.config)
+    opened = open_encoder(task.model, task.config, reads_of(task))
     task.coder = opened.coder
     rows, dev_rows = read_rows(task, train, request)
     task.config = resolved(task.config, opened.encoder)
     objective = _objective(task, opened, reporter)
     items = _encoded(task, rows, "training", reporter)
+    if isinstance(opened.encoder, WordEncoder):
+        generator = torch.Generator().manual_seed(task.config.seed)
+        opened.encoder.learn_words(len(opened.encoder.lexicon), generator)
     dev_items = _encoded(task, dev_rows, "dev", reporter)
     if task.config.class_weights == "balanced":
         items = balanced(items, len(task.labels))
@@ -147,8 +151,13 @@ def balanced(items: Several[Item], num_labels: int) -> list[Item]:
 
 def resolved(config: FinetuneConfig, encoder: Any) -> FinetuneConfig:
     """The options with every 0 that means "by default" filled in."""
-    rate = HEAD_RATE if config.is_frozen else default_rate(encoder.width)
-    epochs = 0.0 if config.steps or config.budget else DEFAULT_EPOCHS
+    if isinstance(encoder, WordEncoder):
+        rate, epochs = encoder.default_rate, encoder.default_epochs
+    else:
+        rate = HEAD_RATE if config.is_frozen else default_rate(encoder.width)
+        epochs = DEFAULT_EPOCHS
+    if config.steps or config.budget:
+        epochs = 0.0
     return replace(
         config, learning_rate=config.learning_rate or rate, epochs=config.epochs or epochs
     )
@@ -156,12 +165,8 @@ def resolved(config: FinetuneConfig, encoder: Any) -> FinetuneConfig:
 
 def _objective(task: Task, opened: Opened, reporter: Reporter) -> TaskObjective:
     encoder, config = opened.encoder, task.config
-    network = encoder.network
-    head = task.make_head(
-        encoder.width, dropout=network.config.dropout,
-        has_bias=not isinstance(network, GPTNetwork),
-    )  # fmt: skip
-    head.initialise(network.config.initial_std, torch.Generator().manual_seed(config.seed))
+    head = task.make_head(encoder.width, dropout=encoder.dropout, has_bias=encoder.has_bias)
+    head.initialise(encoder.initial_std, torch.Generator().manual_seed(config.seed))
     earlier = opened.earlier
     if earlier is not None:
         has_same = earlier.labels == task.labels and type(earlier.head) is type(head)
@@ -183,6 +188,7 @@ def _plan(
         "task": {"name": task.name, "labels": task.labels, "learned": task.learned},
         "content": {
             "weights": weights_hash(objective),
+            **words_hash(objective),
             "train": fingerprint(items),
             "dev": fingerprint(dev_items),
         },

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from sememe.errors import ArtifactError, OptionError
-from sememe.networks.gpt import GPTNetwork
 from sememe.networks.heads import Head, ScoreHead
 from sememe.networks.interchange.heads import peer_of
 from sememe.networks.interchange.huggingface import (
@@ -22,6 +21,7 @@ from sememe.networks.interchange.huggingface import (
     write_network,
 )  # fmt: skip
 from sememe.networks.interchange.weights import Weights
+from sememe.networks.words import WordEncoder
 from sememe.progress import History
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
@@ -29,6 +29,15 @@ from sememe.tasks.encoding import SubwordCoder
 from sememe.tasks.objective import TaskObjective
 from sememe.tasks.opening import new_encoder
 from sememe.tasks.scores import Scores
+from sememe.tasks.word_folder import KIND as WORD_VECTORS
+from sememe.tasks.word_folder import (
+    described_words,
+    load_coder,
+    load_learned,
+    write_learned,
+    write_words,
+)  # fmt: skip
+from sememe.tasks.words import WordCoder
 from sememe.tokens.subwords import SubwordTokenizer
 from sememe.training.weights import take_weights, weights_of
 
@@ -72,14 +81,20 @@ def write_task(task: Task, folder: Path) -> None:
         member = folder / MEMBER.format(number)
         member.mkdir()
         _write_objective(task, objective, member)
-    coder = _subword_coder(task)
-    coder.tokenizer.save(folder, max_length=task.objective.encoder.max_length)
+    if isinstance(task.coder, WordCoder):
+        write_words(task, folder)
+    else:
+        coder = _subword_coder(task)
+        coder.tokenizer.save(folder, max_length=task.objective.encoder.max_length)
     task.history.save(folder / HISTORY)
     write_json(folder / MANIFEST, _manifest(task))
 
 
 def _write_objective(task: Task, objective: TaskObjective, folder: Path) -> None:
     encoder, head = objective.encoder, objective.head
+    if isinstance(encoder, WordEncoder):
+        write_learned(objective, folder)
+        return
     peer = peer_of(encoder, head)
     config, tensors = _labels_config(task, head, _subword_coder(task)), {}
     if peer is not None:
@@ -131,15 +146,11 @@ def _extras(objective: TaskObjective) -> dict[str, Tensor]:
 
 
 def _manifest(task: Task) -> dict[str, Any]:
-    assert task.objective is not None
-    network = task.objective.encoder.network
     return {
-        **manifest_of(network),
+        **_described(task),
         "kind": task.kind,
         "format": FORMAT,
         "task": task.name,
-        "network": kind_of(network),
-        "untrained": sorted({*network.untrained, *_untaught(task.objective)}),
         "labels": task.labels,
         "learned": task.learned,
         "members": len(task.others) + 1,
@@ -148,6 +159,19 @@ def _manifest(task: Task) -> dict[str, Any]:
         "trials": task.trials,
         "figures": task.history.last(),
         "plan": task.plan,
+    }
+
+
+def _described(task: Task) -> dict[str, Any]:
+    """What there is to say of the network under the head."""
+    assert task.objective is not None
+    if isinstance(task.coder, WordCoder):
+        return described_words(task)
+    network = task.objective.encoder.network
+    return {
+        **manifest_of(network),
+        "network": kind_of(network),
+        "untrained": sorted({*network.untrained, *_untaught(task.objective)}),
     }
 
 
@@ -164,23 +188,37 @@ def load(folder: Path) -> Task:
         num_members = int(manifest["members"])
     except (KeyError, TypeError, ValueError, OptionError) as error:
         raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
-    task.objective = _load_objective(task, folder)
-    members = range(2, num_members + 1)
-    task.others = [_load_objective(task, folder / MEMBER.format(number)) for number in members]
-    network = task.objective.encoder.network
-    tokenizer = SubwordTokenizer.load(folder)
-    check_vocabulary(network.config, tokenizer, str(folder))
-    task.coder = SubwordCoder(tokenizer, kind_of(network), task.config.length)
+    places = [folder, *(folder / MEMBER.format(number) for number in range(2, num_members + 1))]
+    if manifest.get("network") == WORD_VECTORS:
+        _load_words(task, places, manifest)
+    else:
+        _load_networks(task, places)
     task.history = History.load(folder / HISTORY)
     task.plan = manifest.get("plan", {})
     return task
 
 
+def _load_words(task: Task, places: list[Path], manifest: dict[str, Any]) -> None:
+    coder = task.coder = load_coder(task, places[0], manifest)
+    num_words = len(coder.lexicon)
+    task.objective, *task.others = [
+        load_learned(task, place, coder.lexicon, num_words, manifest.get("reads"))
+        for place in places
+    ]
+
+
+def _load_networks(task: Task, places: list[Path]) -> None:
+    task.objective, *task.others = [_load_objective(task, place) for place in places]
+    network = task.objective.encoder.network
+    tokenizer = SubwordTokenizer.load(places[0])
+    check_vocabulary(network.config, tokenizer, str(places[0]))
+    task.coder = SubwordCoder(tokenizer, kind_of(network), task.config.length)
+
+
 def _load_objective(task: Task, folder: Path) -> TaskObjective:
     network = load_network(folder)
     encoder = new_encoder(network, task.config)
-    has_bias = not isinstance(network, GPTNetwork)
-    head = task.make_head(encoder.width, dropout=network.config.dropout, has_bias=has_bias)
+    head = task.make_head(encoder.width, dropout=encoder.dropout, has_bias=encoder.has_bias)
     objective = TaskObjective(encoder, head, lm_weight=task.config.lm_weight).eval()
     _fill(objective, folder)
     return objective

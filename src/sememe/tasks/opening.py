@@ -20,10 +20,14 @@ from sememe.networks.growing import with_tokens
 from sememe.networks.interchange.huggingface import kind_of, load_folder
 from sememe.networks.layers import initialise
 from sememe.networks.pretraining import Pretrained
+from sememe.networks.words import Reads, WordEncoder
 from sememe.storage.folder import MANIFEST, read_json
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.encoding import MARKS, SubwordCoder
+from sememe.tasks.words import WordCoder, described, new_word_encoder, words_of
+from sememe.text.settings import TextSettings
 from sememe.tokens.subwords import SubwordTokenizer
+from sememe.vectors.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from sememe.networks.heads import Head
@@ -42,13 +46,22 @@ class Opened(NamedTuple):
     """What a model becomes under a head."""
 
     encoder: Any
-    coder: SubwordCoder
+    coder: Any
     earlier: Earlier | None
     description: str  # BERT, 2 layers × 128
 
 
-def open_encoder(model: Any, config: FinetuneConfig) -> Opened:
-    """Open what was given as the model to start from; what was given stays as it is."""
+def open_encoder(model: Any, config: FinetuneConfig, reads: Reads) -> Opened:
+    """Open what was given as the model to start from; what was given stays as it is.
+
+    `reads` is what the head will ask for, which readers of word vectors must know.
+    """
+    if (words := words_of(model)) is not None:
+        return _open_words(*words, None, config, reads)
+    model = _task_of(model)
+    if isinstance(getattr(model, "coder", None), WordCoder):
+        own = _taken_from(model)
+        return _open_words(model.coder.lexicon, model.coder.text, own, config, reads)
     network, tokenizer, earlier = _network_of(model)
     if isinstance(network, GPTNetwork) and any(mark not in tokenizer for mark in MARKS):
         tokenizer = tokenizer.with_tokens(MARKS)
@@ -74,6 +87,19 @@ def open_encoder(model: Any, config: FinetuneConfig) -> Opened:
     )
 
 
+def _open_words(
+    lexicon: Lexicon,
+    text: TextSettings,
+    earlier: Earlier | None,
+    config: FinetuneConfig,
+    reads: Reads,
+) -> Opened:
+    encoder = new_word_encoder(lexicon, reads, config)
+    if earlier is not None:
+        encoder.take_from(earlier.encoder)
+    return Opened(encoder, WordCoder(lexicon, text, config.length), earlier, described(encoder))
+
+
 def new_encoder(network: Network, config: FinetuneConfig) -> NetworkEncoder:
     """A network as the options want it under a head."""
     encoder = NetworkEncoder(
@@ -88,7 +114,9 @@ def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
     from sememe.tasks.task import Task
 
     if isinstance(model, Task):
-        return _taken_from(model)
+        earlier = _taken_from(model)
+        coder: Any = model.coder
+        return earlier.encoder.network, coder.tokenizer, earlier
     if isinstance(model, Pretrained):
         if model.network is None:
             raise OptionError("The model has not learned yet: call its fit first.")
@@ -98,29 +126,30 @@ def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
         return deepcopy(network), tokenizer, None
     if not isinstance(model, str | Path):
         raise OptionError(
-            "The model to start from must be a folder, a sememe.BERT, a sememe.GPT, a task, or a "
-            f"network with its tokenizer, not {type(model).__name__}."
+            "The model to start from must be a folder, a sememe.BERT, a sememe.GPT, word vectors, "
+            f"a task, or a network with its tokenizer, not {type(model).__name__}."
         )
     folder = Path(model)
     if not folder.is_dir():
         raise ArtifactError(f"There is no model folder at {folder}.")
-    if _kind(folder) == "task":
-        from sememe.tasks.folder import load
-
-        task = load(folder)
-        if not isinstance(task, Task):
-            raise ArtifactError(f"{folder} is an ensemble; start from one of its members.")
-        return _taken_from(task)
     network, tokenizer = load_folder(folder)
     return network, tokenizer, None
 
 
-def _taken_from(task: Task) -> tuple[Network, SubwordTokenizer, Earlier]:
+def _task_of(model: Any) -> Any:
+    """The task that a folder holds, if it holds one; anything else as it is."""
+    if not isinstance(model, str | Path) or _kind(Path(model)) != "task":
+        return model
+    from sememe.tasks.folder import load
+
+    return load(Path(model))
+
+
+def _taken_from(task: Task) -> Earlier:
     if task.objective is None:
         raise OptionError("The task to start from has not learned yet: call its fit first.")
     encoder, head = deepcopy((task.objective.encoder, task.objective.head))
-    coder: Any = task.coder
-    return encoder.network, coder.tokenizer, Earlier(head, task.labels, encoder)
+    return Earlier(head, task.labels, encoder)
 
 
 def _kind(folder: Path) -> str:
@@ -145,3 +174,9 @@ def weights_hash(module: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy())
     return digest.hexdigest()
+
+
+def words_hash(objective: Any) -> dict[str, str]:
+    """A hash of the word vectors that a run starts from, where it starts from some."""
+    encoder = objective.encoder
+    return {"words": encoder.lexicon.fingerprint()} if isinstance(encoder, WordEncoder) else {}

@@ -107,9 +107,10 @@ class Tag(Task):
     def encode(self, rows: Several[TagRow]) -> list[Item]:
         """One sequence for each window over the pieces of a row."""
         room = self.coder.room(1)
+        numbers = {label: number for number, label in enumerate(self.labels)}
         items = []
         for index, pieces in enumerate(self._pieces(rows)):
-            targets = self._targets(rows[index], pieces)
+            targets = _targets(rows[index], pieces, numbers)
             for window in windows(len(pieces.ids), room, room // 2):
                 items.append(self._item(index, pieces, targets, window))
         return items
@@ -124,19 +125,8 @@ class Tag(Task):
             text: encoding.ids
             for text, encoding in zip(distinct, self.coder.encode(distinct), strict=True)
         }
-        tokenizer: Any = self.coder
-        tokenizer = tokenizer.tokenizer
-        unknown_id = tokenizer.end_id if is_gpt(self.coder) else tokenizer.unk_id
+        unknown_id = self.coder.unknown_id
         return [tagging.join_pieces([own[text] for text in row], unknown_id) for row in texts]
-
-    def _targets(self, row: TagRow, pieces: WordPieces) -> np.ndarray | None:
-        if row.tags is None or any(tag not in self._numbers for tag in row.tags):
-            return None
-        return tagging.targets_of(pieces, [self._numbers[tag] for tag in row.tags])
-
-    @property
-    def _numbers(self) -> dict[str, int]:
-        return {label: index for index, label in enumerate(self.labels)}
 
     def _item(
         self, index: int, pieces: WordPieces, targets: np.ndarray | None, window: Window
@@ -223,6 +213,12 @@ class Tag(Task):
             "recall": found.overall.recall,
             "accuracy": found.tag_accuracy,
         }
+
+
+def _targets(row: TagRow, pieces: WordPieces, numbers: dict[str, int]) -> np.ndarray | None:
+    if row.tags is None or any(tag not in numbers for tag in row.tags):
+        return None
+    return tagging.targets_of(pieces, [numbers[tag] for tag in row.tags])
 
 
 def _numbered(column: Any) -> int | str:

@@ -142,6 +142,10 @@ def _chosen(done: Several[tuple[Trial, Task | Path]], is_ensemble: bool) -> Task
     if is_ensemble:
         members = [_opened(where).objective for _, where in runs[1:]]
         task.others = [member for member in members if member is not None]
+        coder: Any = task.coder
+        for member in task.others:
+            if hasattr(member.encoder, "share"):  # words have one number in all members
+                member.encoder.share(coder.lexicon)
     return task
 
 

@@ -232,6 +232,11 @@ def _plain_width(text: bytes) -> bytes:
     return _FULL_WIDTH.sub(lambda found: chr(_TO_PLAIN[ord(found[0])]), decoded).encode()
 
 
+def narrow(word: str) -> str:
+    """A word with plain letters and digits for full-width ones."""
+    return word.translate(_TO_PLAIN)
+
+
 def reference_sentences(document: str, settings: TextSettings) -> list[list[str]]:
     """Cut one document plainly: split first, then cut each piece, then look at each word."""
     import rjieba

@@ -1,0 +1,231 @@
+"""Word vectors under a head: numbers of words in, a vector for each word or each text out.
+
+B sequences, T positions, N words of all sequences laid end to end, D numbers in a word vector, R
+width of a reader. Means of words, a BiLSTM over them, and a BiLSTM that looks at a question: the
+baselines of every table that came after them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sememe.networks.dropout import leave_out
+from sememe.networks.encoders import Inputs
+from sememe.networks.layers import Linear
+from sememe.networks.readers import BiLSTM
+from sememe.vectors.lexicon import Lexicon
+
+UNKNOWN_ID, START_ID, BETWEEN_ID = range(3)
+NUM_MARKS = 3  # words have the ids that follow
+
+# What a head will ask for: a vector of a text, or of two that are compared; one for each word, or
+# for each word of a context in the light of a question.
+Reads = Literal["text", "texts", "words", "question"]
+
+
+class WordEncoder(nn.Module):
+    """Word vectors, frozen or trained, with a reader over them or none."""
+
+    max_length = 1 << 20
+    initial_std, has_bias = 0.02, True
+    is_standard = False
+    scale: Tensor  # brings the vectors to numbers of about one
+    table_WD: Tensor  # the vectors of the lexicon's words
+    is_known_W: Tensor  # which of them have one
+
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        *,
+        reads: Reads,
+        is_frozen: bool = False,
+        reader_width: int = 0,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.lexicon, self.reads, self.dropout = lexicon, reads, dropout
+        # One-hot rows cannot be left as they are: what is learned is the matrix above them.
+        self.is_frozen = is_frozen and not lexicon.is_one_hot
+        self.reader_width = reader_width
+        self.precision = torch.float32
+        width = lexicon.dim
+        self.marks = nn.Embedding(NUM_MARKS, width)
+        nn.init.zeros_(self.marks.weight)
+        # What a task adds to the vectors of the words it was taught with.
+        self.added_WD = nn.Parameter(torch.zeros(0, width), requires_grad=not self.is_frozen)
+        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("table_WD", torch.zeros(0, width), persistent=False)
+        self.register_buffer("is_known_W", torch.zeros(0, dtype=torch.bool), persistent=False)
+        self.reader: BiLSTM | QuestionReader | None = None
+        if reads == "question":
+            self.reader = QuestionReader(width, reader_width)
+        elif reader_width:
+            self.reader = BiLSTM(width, reader_width, num_layers=1)
+        self.word_width = width if self.reader is None else self.reader.output_width
+        self.width = (4 if reads == "texts" else 1) * self.word_width
+        self.num_depths = 2
+
+    @property
+    def default_rate(self) -> float:
+        """The highest step size where none is given: little stands between words and labels."""
+        return 5e-3 if self.reader is None else 2e-3
+
+    default_epochs = 10.0
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the first weights of the reader."""
+        if self.reader is not None:
+            self.reader.initialise(generator)
+
+    @torch.no_grad()
+    def learn_words(self, num_words: int, generator: torch.Generator) -> None:
+        """Make room for what is learned of the first words of the lexicon; what is there stays."""
+        rows, is_known = self.lexicon.rows(0, num_words)
+        if not len(self.added_WD) and is_known.any() and not self.lexicon.is_one_hot:
+            # Readers and heads expect numbers of about one, whatever made the vectors.
+            size = float(np.sqrt(np.square(rows[is_known], dtype=np.float64).mean()))
+            self.scale.fill_(1 / size if size > 0 else 1.0)
+        num_old = len(self.added_WD)
+        if self.is_frozen or num_words <= num_old:
+            return
+        added_WD = torch.zeros(num_words, self.lexicon.dim)
+        if self.lexicon.is_one_hot:
+            nn.init.normal_(added_WD[num_old:], std=1.0, generator=generator)
+        added_WD[:num_old] = self.added_WD
+        self.added_WD = nn.Parameter(added_WD)
+
+    @torch.no_grad()
+    def take_from(self, earlier: WordEncoder) -> None:
+        """Go on from what another task taught over the same words."""
+        self.scale.copy_(earlier.scale)
+        self.marks.load_state_dict(earlier.marks.state_dict())
+        self.added_WD = nn.Parameter(earlier.added_WD.detach().clone(), not self.is_frozen)
+        has_same = type(self.reader) is type(earlier.reader)
+        has_same = has_same and self.word_width == earlier.word_width
+        if has_same and self.reader is not None and earlier.reader is not None:
+            self.reader.load_state_dict(earlier.reader.state_dict())
+
+    def share(self, lexicon: Lexicon) -> None:
+        """Take the words of another lexicon, which begins with those that were learned here."""
+        num_words = len(self.added_WD)
+        assert lexicon.words[:num_words] == self.lexicon.words[:num_words]
+        self.lexicon = lexicon
+        self.table_WD, self.is_known_W = self.table_WD[:0], self.is_known_W[:0]
+
+    @torch.no_grad()
+    def _grow(self) -> None:
+        """Take the vectors of words that the lexicon has met since."""
+        first, last = len(self.table_WD), len(self.lexicon)
+        if first == last:
+            return
+        rows, is_known = (torch.from_numpy(x) for x in self.lexicon.rows(first, last))
+        device = self.table_WD.device
+        self.table_WD = torch.cat([self.table_WD, rows.to(device)])
+        self.is_known_W = torch.cat([self.is_known_W, is_known.to(device)])
+
+    def look_up(self, ids_N: Tensor) -> Tensor:
+        """The vectors of words and marks, (N, D)."""
+        self._grow()
+        vectors_ND = self.marks(ids_N.clamp(max=NUM_MARKS - 1))
+        if not len(self.table_WD):
+            return vectors_ND
+        is_word_N = ids_N >= NUM_MARKS
+        words_N = (ids_N - NUM_MARKS).clamp(min=0)
+        own_ND = self.scale * self.table_WD.index_select(0, words_N)
+        is_strange_N = ~self.is_known_W.index_select(0, words_N)
+        own_ND = own_ND + is_strange_N[:, None] * self.marks.weight[UNKNOWN_ID]
+        if len(self.added_WD):
+            is_taught_N = words_N < len(self.added_WD)
+            places_N = words_N.clamp(max=len(self.added_WD) - 1)
+            own_ND = own_ND + is_taught_N[:, None] * self.added_WD.index_select(0, places_N)
+        return torch.where(is_word_N[:, None], own_ND, vectors_ND)
+
+    def tokens(self, inputs: Inputs) -> Tensor:
+        """A vector for each word and mark, (N, D), or (N, reader's width)."""
+        vectors_ND = self.look_up(inputs.ids_N)
+        vectors_ND = leave_out(vectors_ND, self.dropout if self.training else 0.0)
+        return vectors_ND if self.reader is None else self.reader(vectors_ND, inputs)
+
+    def sequences(self, tokens_ND: Tensor, inputs: Inputs) -> Tensor:
+        """The mean over the words of a text; of two texts u and v: u, v, |u - v| and u v.
+
+        Those four are what a linear head needs to compare (Conneau et al. 2017).
+        """
+        first_BD = segment_means(tokens_ND, inputs, 0)
+        if self.reads != "texts":
+            return first_BD
+        second_BD = segment_means(tokens_ND, inputs, 1)
+        both = [first_BD, second_BD, (first_BD - second_BD).abs(), first_BD * second_BD]
+        return torch.cat(both, 1)
+
+    def depth_of(self, name: str) -> int:
+        """Words lie at 0, what reads them at 1."""
+        return 0 if name.startswith(("marks", "added")) else 1
+
+    def compile(self, **options: Any) -> None:
+        """Nothing here gains from it."""
+
+    def uncompile(self) -> None:
+        """Nothing was compiled."""
+
+
+class QuestionReader(nn.Module):
+    """A BiLSTM over words that know which of them the question holds (Chen et al. 2017, DrQA).
+
+    Each word comes with the words of the question that resemble it, weighted by how much, and
+    with whether it is one of them. What was read is given as it is and times the mean of what
+    was read of the question.
+    """
+
+    def __init__(self, width: int, reader_width: int) -> None:
+        super().__init__()
+        self.align = Linear(width, width)
+        self.lstm = BiLSTM(2 * width + 2, reader_width, num_layers=1)
+        self.output_width = 2 * self.lstm.output_width
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the first weights evenly, as PyTorch does."""
+        bound = 1 / math.sqrt(self.align.in_features)
+        nn.init.uniform_(self.align.weight, -bound, bound, generator=generator)
+        nn.init.zeros_(self.align.bias)
+        self.lstm.initialise(generator)
+
+    def forward(self, vectors_ND: Tensor, inputs: Inputs) -> Tensor:
+        """A vector for each word, (N, 4 R)."""
+        rows = inputs.rows
+        vectors_BTD = rows.padded(vectors_ND)
+        ids_BT = rows.padded(inputs.ids_N)
+        is_asked_BT = rows.padded(is_word(inputs) & (inputs.segments_N == 0))
+        keys_BTD = torch.relu(self.align(vectors_BTD))
+        scores_BTT = keys_BTD @ keys_BTD.transpose(1, 2)
+        lowest = torch.finfo(scores_BTT.dtype).min
+        shares_BTT = scores_BTT.masked_fill(~is_asked_BT[:, None], lowest).softmax(2)
+        # An empty question resembles nothing.
+        aligned_BTD = (shares_BTT @ vectors_BTD) * is_asked_BT.any(1)[:, None, None]
+        is_same_BTT = (ids_BT[:, :, None] == ids_BT[:, None]) & is_asked_BT[:, None]
+        marks_BT2 = torch.stack([is_same_BTT.any(2), is_asked_BT], 2).to(vectors_BTD.dtype)
+        seen_ND = rows.flat(torch.cat([vectors_BTD, aligned_BTD, marks_BT2], 2))
+        read_ND = self.lstm(seen_ND, inputs)
+        asked_BD = segment_means(read_ND, inputs, 0)
+        assert rows.places_N is not None
+        rows_N = rows.places_N.div(rows.max_length, rounding_mode="floor")
+        return torch.cat([read_ND, read_ND * asked_BD.index_select(0, rows_N)], 1)
+
+
+def is_word(inputs: Inputs) -> Tensor:
+    """Which places of a batch hold words rather than marks between them, (N,)."""
+    return (inputs.ids_N != START_ID) & (inputs.ids_N != BETWEEN_ID)
+
+
+def segment_means(tokens_ND: Tensor, inputs: Inputs, segment: int) -> Tensor:
+    """The mean over the words of one text of each sequence, (B, D); zero where it has none."""
+    is_own_N = is_word(inputs) & (inputs.segments_N == segment)
+    weights_N = is_own_N.to(tokens_ND.dtype)
+    sums_BD = inputs.rows.padded(tokens_ND * weights_N[:, None]).sum(1)
+    counts_B = inputs.rows.padded(weights_N).sum(1)
+    return sums_BD / counts_B.clamp(min=1)[:, None]

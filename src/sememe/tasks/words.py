@@ -1,0 +1,209 @@
+"""Words instead of sub-words: texts as numbers of words, and word vectors opened for a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence as Several
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from sememe.errors import OptionError
+from sememe.examples.labelled.running_text import word_places
+from sememe.examples.sequences import Sequence
+from sememe.networks.interchange.layout import CONFIG
+from sememe.networks.words import BETWEEN_ID, NUM_MARKS, START_ID, UNKNOWN_ID, Reads, WordEncoder
+from sememe.static.model import StaticModel
+from sememe.storage.folder import MANIFEST, read_json
+from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.encoding import Framed, kept_sizes
+from sememe.text.settings import TextSettings
+from sememe.text.words import write_word
+from sememe.tokens.subwords import Encoding
+from sememe.vectors import WordVectors, load
+from sememe.vectors.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from sememe.tasks.task import Task
+
+# A word alone knows nothing of its neighbors: tags and answers are read by a BiLSTM.
+READER_WIDTH = 128
+_SPACED = re.compile(r"\S+")
+_DROPOUT = 0.1
+
+
+class WordCoder:
+    """Words as the vectors were made of them, with a mark before and between texts."""
+
+    kind = "words"
+    unknown_id = UNKNOWN_ID
+
+    def __init__(self, lexicon: Lexicon, text: TextSettings, length: int) -> None:
+        self.lexicon, self.text, self.length = lexicon, text, length
+        self._ids: dict[str, int] = {}
+
+    def encode(self, texts: Several[str]) -> list[Encoding]:
+        """Cut texts into words that know their places; a text that is a known word is one."""
+        cut = self._cut(texts)
+        return [self._encoded(text, places) for text, places in zip(texts, cut, strict=True)]
+
+    def _encoded(self, text: str, places: list[tuple[int, int]]) -> Encoding:
+        if len(places) > 1 and text in self.lexicon.vectors:
+            places = [(0, len(text))]
+        ids = [self._id(text[start:end]) for start, end in places]
+        if not any(ids):
+            ids = [NUM_MARKS + self.lexicon.number(text[start:end]) for start, end in places]
+        own = [place for place, word_id in zip(places, ids, strict=True) if word_id]
+        own_N2 = np.array(own, np.int32).reshape(-1, 2)
+        kept = np.array([word_id for word_id in ids if word_id], np.int32)
+        return Encoding(kept, own_N2[:, 0], own_N2[:, 1], np.ones(len(kept), np.bool_))
+
+    def _id(self, piece: str) -> int:
+        """The id of a word as it stands in a text, or 0 for a mark that the vectors never saw.
+
+        Such marks are left out, unless a text holds nothing else.
+        """
+        found = self._ids.get(piece)
+        if found is None:
+            word = self._written(piece)
+            is_kept = any(map(str.isalnum, word)) or self.lexicon.has_own(word)
+            found = self._ids[piece] = NUM_MARKS + self.lexicon.number(word) if is_kept else 0
+        return found
+
+    def _written(self, word: str) -> str:
+        if self.text.mode == "chinese" and self.text.lowercase:
+            from sememe.text.chinese import narrow
+
+            word = narrow(word)
+        return self.lexicon.spelling(write_word(word, self.text.lowercase))
+
+    def _cut(self, texts: Several[str]) -> Iterator[list[tuple[int, int]]]:
+        if self.text.mode == "whitespace":
+            return ([match.span() for match in _SPACED.finditer(text)] for text in texts)
+        if self.text.mode == "chinese":
+            return _chinese_places(texts, self.text)
+        return (word_places(text) for text in texts)
+
+    def room(self, num_texts: int) -> int:
+        """How many words of so many texts fit into a sequence beside its marks."""
+        return self.length - num_texts
+
+    def frame(self, first: np.ndarray, second: np.ndarray | None = None) -> Framed:
+        """Put the marks before the ids of one text or two; the longer one is cut first."""
+        texts = [first] if second is None else [first, second]
+        sizes = kept_sizes([len(text) for text in texts], self.room(len(texts)))
+        is_cut = any(len(text) > size for text, size in zip(texts, sizes, strict=True))
+        parts: list[Any] = [[START_ID], first[: sizes[0]]]
+        if second is not None:
+            parts += [[BETWEEN_ID], second[: sizes[1]]]
+        ids_T = np.concatenate(parts).astype(np.int32)
+        segments_T = np.zeros(len(ids_T), np.int8)
+        starts: tuple[int, ...] = (1,)
+        if second is not None:
+            segments_T[sizes[0] + 1 :] = 1
+            starts = (1, sizes[0] + 2)
+        return Framed(Sequence(ids_T, segments_T), starts, tuple(sizes), is_cut)
+
+
+def _chinese_places(texts: Several[str], settings: TextSettings) -> Iterator[list[tuple[int, int]]]:
+    """Where rjieba's words lie in each text, in characters."""
+    from sememe.text.chinese import ChineseSegmenter, narrow
+
+    with ChineseSegmenter(settings, 1) as segmenter:
+        for text in texts:
+            # Full-width letters would be taken apart; the plain ones stand in the same places.
+            data = (narrow(text) if settings.lowercase else text).encode("utf-8", "replace")
+            starts = segmenter.word_starts(data, np.array([len(data)]))
+            # A byte of the form 10xxxxxx continues a character; the others start one.
+            chars = np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80)
+            firsts = [int(chars[start]) - 1 for start in starts.tolist() if start < len(data)]
+            ends = [*firsts, len(text)][1:]
+            places = zip(firsts, ends, strict=True)
+            yield [(start, end) for start, end in places if text[start:end].strip()]
+
+
+# ---- from what a user gives -----------------------------------------------------------------
+
+
+_READS: dict[str, Reads] = {"classify": "text", "tag": "words", "answer": "question"}
+
+
+def reads_of(task: Task) -> Reads:
+    """What the head of a task will ask word vectors for; where texts are compared, for both."""
+    return _READS.get(task.name, "texts")
+
+
+def words_of(model: Any) -> tuple[Lexicon, TextSettings] | None:
+    """The word vectors that a model is or holds, and how its text is cut; None if it has none."""
+    if isinstance(model, StaticModel):
+        return Lexicon(model.vectors), model.text
+    if isinstance(model, WordVectors):
+        return Lexicon(model), _guessed(model)
+    if not isinstance(model, str | Path):
+        return None
+    path = Path(model)
+    if path.is_dir():
+        manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else None
+        if (path / CONFIG).is_file() or not isinstance(manifest, dict):
+            return None
+        if manifest.get("kind") in ("task", "bert", "gpt"):
+            return None
+        vectors = load(path)
+        return Lexicon(vectors), _kept(manifest) or _guessed(vectors)
+    if path.is_file():
+        vectors = load(path)
+        return Lexicon(vectors), _guessed(vectors)
+    return None
+
+
+def _kept(manifest: dict[str, Any]) -> TextSettings | None:
+    kept = manifest.get("text")
+    if not isinstance(kept, dict):
+        return None
+    return settings_from(kept)
+
+
+def settings_from(kept: dict[str, Any]) -> TextSettings:
+    """How text was read, as a manifest tells it."""
+    names = {field.name for field in fields(TextSettings)}
+    own = TextSettings(**{key: kept[key] for key in kept if key in names})
+    # A dictionary of the user's may be gone by now.
+    is_there = not own.dictionary or Path(own.dictionary).is_file()
+    return own if is_there else replace(own, dictionary="")
+
+
+def _guessed(vectors: WordVectors) -> TextSettings:
+    """How text must be cut for vectors that do not tell: is most of their vocabulary Chinese?"""
+    first = vectors.vocabulary[:2_000]
+    num_chinese = sum("\u4e00" <= word[:1] <= "\u9fff" for word in first)
+    return TextSettings(language="zh" if 2 * num_chinese > len(first) else "en", lowercase=False)
+
+
+def new_word_encoder(lexicon: Lexicon, reads: Reads, config: FinetuneConfig) -> WordEncoder:
+    """Word vectors as the options want them under a head."""
+    if config.features or config.lm_weight:
+        raise OptionError(
+            "Word vectors have no layers and predict no words: leave out features and lm_weight."
+        )
+    is_for_words = reads in ("words", "question")
+    encoder = WordEncoder(
+        lexicon,
+        reads=reads,
+        is_frozen=config.freeze,
+        reader_width=config.reader_width or (READER_WIDTH if is_for_words else 0),
+        dropout=_DROPOUT if config.dropout is None else config.dropout,
+    )
+    encoder.initialise(torch.Generator().manual_seed(config.seed))
+    return encoder
+
+
+def described(encoder: WordEncoder) -> str:
+    """What a task says that it starts from."""
+    vectors = encoder.lexicon.vectors
+    kind = "one-hot" if encoder.lexicon.is_one_hot else f"{vectors.dim} numbers each"
+    reader = f", a BiLSTM of {encoder.reader_width} each way" if encoder.reader_width else ", means"
+    return f"Vectors of {len(vectors):,} words, {kind}{reader}"
