@@ -74,6 +74,8 @@ def test_no_answer_is_preferred_above_a_threshold_that_dev_rows_choose(praise):
     best = max(_f1_at(task, rows, predictions[:20], one.no_answer) for one in predictions[:20])
     none = np.mean([row.is_impossible for row in rows])
     assert task.scores.value == pytest.approx(max(best, none))
+    finished = Answer(task.model, **QUICK).fit(MIXED, dev=MIXED[:20], out=out, resume=True)
+    assert finished.learned == task.learned  # it is taken from the folder, not learned again
     only = Answer.load(out)
     only.learned = {**only.learned, "threshold": -math.inf}
     assert all(said.text == "" for said in only.predict(MIXED[:3]))
