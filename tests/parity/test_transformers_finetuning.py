@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
+from sememe.errors import ArtifactError  # noqa: E402
 from sememe.networks.bert import BERTNetwork  # noqa: E402
 from sememe.networks.gpt import GPTNetwork  # noqa: E402
 from sememe.networks.presets import bert_config, gpt_config  # noqa: E402
@@ -186,3 +187,23 @@ def test_transformers_opens_a_gpt_that_classifies(norm, tmp_path):
         np.testing.assert_allclose(ours, logits, atol=1e-5)
     own = transformers.AutoTokenizer.from_pretrained(tmp_path / "task")
     assert own.convert_tokens_to_ids("<|extract|>") == task.coder.after
+
+
+def test_a_folder_fine_tuned_by_transformers_is_a_task(model, tmp_path):
+    from sememe.tasks.task import Task
+
+    task = fitted("pairs", model, steps=20)
+    task.save(tmp_path / "ours")
+    peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "ours")
+    peer.save_pretrained(tmp_path / "theirs")
+    transformers.AutoTokenizer.from_pretrained(tmp_path / "ours").save_pretrained(
+        tmp_path / "theirs"
+    )
+    again = Pairs.load(tmp_path / "theirs")
+    rows = ROWS["pairs"][:9]
+    for ours, theirs in zip(task.predict(rows), again.predict(rows), strict=True):
+        assert ours.label == theirs.label
+        assert ours.probability == pytest.approx(theirs.probability, abs=1e-5)
+    assert type(Task.load(tmp_path / "theirs")) is Classify
+    with pytest.raises(ArtifactError, match="fine-tuned for classify, not choose"):
+        Choose.load(tmp_path / "theirs")

@@ -237,12 +237,14 @@ class Task:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Open a task that was saved by `fit` or `save`."""
+        """Open a task that was saved by `fit` or `save`, or a BERT fine-tuned by transformers."""
         need_torch()
         from sememe.errors import ArtifactError
         from sememe.tasks.folder import load
+        from sememe.tasks.foreign import foreign_name, load_foreign
 
-        task = load(Path(folder))
+        place = Path(folder)
+        task = load_foreign(cls, place) if foreign_name(place) else load(place)
         if not isinstance(task, cls):
             raise ArtifactError(f"{folder} is a task of kind {task.name}, not {cls.name}.")
         return task
