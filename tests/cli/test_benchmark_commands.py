@@ -127,8 +127,7 @@ def test_sets_of_texts(sememe, tiny, data) -> None:
     assert found["race"]["parts"]["dev"]["num_rows"] == 4 and found["race"]["num_train"] == 4
     assert set(found["xnli"]["parts"]) == {"test-en", "test-zh"}
     assert found["xnli"]["options"]["length"] == 32
-    text = sememe(*command, "--only", "sst5").out
-    assert "+ ELMo †" in text and "+6.8 %" in text and "The most frequent label alone" in text
+    assert "The most frequent label alone: dev 33.3%" in found["sst5"]["notes"][0]
 
 
 def test_chinese_sets(sememe, tiny, data) -> None:
@@ -138,15 +137,14 @@ def test_chinese_sets(sememe, tiny, data) -> None:
     found = by_name(sememe("evaluate", "ner", tiny, "--data", data / "zh", *QUICK, "--json").json)
     assert set(found) == {"msra", "cluener"}
     command = ("evaluate", "squad", tiny, "--data", data / "zh", *QUICK)
-    found = by_name(sememe(*command, "--json").json)
-    assert set(found) == {"cmrc2018"}  # there is nothing to learn DRCD from
-    assert set(found["cmrc2018"]["parts"]["dev"]["metrics"]) == {"cmrc_f1", "cmrc_exact"}
-    text = sememe(*command, "--only", "drcd", "--only", "cmrc2018").out
-    assert "drcd: there is no drcd*/DRCD_training.json." in text
-    # Learned from another set.
+    # Learned from another set, whose own rows cannot be asked any more.
     other = data / "zh" / "drcd" / "DRCD_dev.json"
-    found = by_name(sememe(*command, "--only", "cmrc2018", "--train", other, "--json").json)
+    found = by_name(sememe(*command, "--train", other, "--json").json)
+    assert set(found) == {"cmrc2018"}
     assert found["cmrc2018"]["files"]["train"] == ["DRCD_dev.json"]
+    assert set(found["cmrc2018"]["parts"]["dev"]["metrics"]) == {"cmrc_f1", "cmrc_exact"}
+    refused = sememe(*command, "--only", "drcd", fails=True)
+    assert refused.code == 2 and "drcd: drcd*/DRCD_training.json" in refused.err
 
 
 def test_answers_and_their_thresholds(sememe, tiny, data) -> None:
@@ -160,6 +158,24 @@ def test_answers_and_their_thresholds(sememe, tiny, data) -> None:
     (details,) = found["squad2.0"]["details"]
     assert details["dev"]["best_f1"] >= 1 / 3  # no answer to all of them
     assert any(row["system"] == "human" for row in found["squad1.1"]["published"])
+
+
+def test_answers_in_a_file_are_scored_as_the_official_script_does(sememe, data) -> None:
+    Path("said.json").write_text(json.dumps({"a": "red cat", "b": "a dog.", "c": ""}))
+    command = ("evaluate", "squad", "said.json", "--data", data / "squad", "--quiet")
+    found = by_name(sememe(*command, "--json").json)
+    scores = found["squad1.1"]["parts"]["dev"]["metrics"]
+    # "a dog." and "A dog" are the same; "red cat" and "The red cat", too, without the article.
+    assert scores["squad_exact"]["mean"] == 1 and scores["squad_f1"]["mean"] == 1
+    Path("said.json").write_text(json.dumps({"a": "warm milk", "b": "dog", "c": "dog"}))
+    found = by_name(sememe(*command, "--json").json)
+    scores = found["squad2.0"]["parts"]["dev"]["metrics"]
+    assert (
+        scores["squad2_exact"]["mean"] == pytest.approx(1 / 3) and found["squad2.0"]["seeds"] == []
+    )
+    Path("said.json").write_text(json.dumps({"a": "warm milk"}))
+    refused = sememe(*command, "--only", "squad1.1", fails=True)
+    assert refused.code == 2 and "lacks answers to 1 of 2 questions, such as b" in refused.err
 
 
 def test_a_fine_tuned_model_is_scored_as_it_is_and_compared(sememe, tiny, data) -> None:
@@ -203,13 +219,9 @@ def test_features_are_compared_and_drawn(sememe, tiny, data) -> None:
     command = (
         "evaluate", "features", tiny, "--data", data / "conll2003", "--reader-width", 4, *QUICK,
     )  # fmt: skip
-    text = sememe(*command, "--picture", "layers.svg").out
-    assert "embeddings" in text and "91.0" in text and "94.9" in text and "96.4" in text
-    assert "last four" not in text  # the network has two layers
+    text = sememe(*command, "--choice", "first", "--picture", "layers.svg").out
+    assert "embeddings" in text and "91.0" in text and "96.4" in text
     assert "<svg" in Path("layers.svg").read_text()
-    found = sememe(*command, "--choice", "first", "--no-fine-tuning", "--json").json
-    assert list(found["choices"]) == ["first"]
-    assert found["choices"]["first"]["options"]["features"] == "first"
     refused = sememe(*command, "--choice", "concat-last-four", fails=True)
     assert refused.code == 2 and "four layers" in refused.err
 

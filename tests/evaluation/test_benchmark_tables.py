@@ -169,3 +169,27 @@ def test_submissions_are_written_as_the_server_takes_them(tmp_path) -> None:
         "0\tentailment",
         "1\tnot_entailment",
     ]
+
+
+def test_a_shallow_network_has_no_last_four_layers(tmp_path, monkeypatch) -> None:
+    from sememe.evaluation import RunSettings, compare_features
+
+    asked = []
+
+    def run(model, holdings, settings, **_):
+        asked.append(dict(settings.options))
+        scores = {metric: [0.5] for metric in TAG_SETS["conll2003"].metrics}
+        return outcome("conll2003", {"dev": scores})
+
+    monkeypatch.setattr("sememe.evaluation.features.run_benchmark", run)
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 2}')
+    settings = RunSettings(options={"learning_rate": 1e-3})
+    result = compare_features(tmp_path, None, settings)
+    assert list(result.outcomes) == ["first", "second-to-last", "last", "sum-all", "fine-tuned"]
+    assert asked[0] == {"learning_rate": 1e-3, "features": "first", "reader_width": 384}
+    # A rate for a head on frozen layers would ruin the layers.
+    assert asked[-1] == {}
+    text = str(result.table())
+    assert "embeddings" in text and "91.0" in text and "96.4" in text
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 12}')
+    assert len(compare_features(tmp_path, None, settings, with_fine_tuning=False).outcomes) == 6

@@ -97,6 +97,9 @@ def test_files_of_predictions_are_compared(tmp_path) -> None:
     write(tmp_path / "answers.jsonl", [("1", ["a b"], "b"), ("2", [], "")])
     found = compare_files(tmp_path / "answers.jsonl", tmp_path / "answers.jsonl", metric="")
     assert found.metric == "squad2_f1"
+    write(tmp_path / "answers.jsonl", [("1", ["北京"], "在北京"), ("2", ["牛奶"], "奶")])
+    found = compare_files(tmp_path / "answers.jsonl", tmp_path / "answers.jsonl", metric="")
+    assert found.metric == "cmrc_f1"
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path) -> None:

@@ -59,6 +59,7 @@ GLUE_EXAMPLES = examples(
 SQUAD_EXAMPLES = examples(
     "sememe evaluate squad runs/bert --data squad --epochs 2 --seeds 3",
     "sememe evaluate squad runs/answers --data squad --only squad1.1 --json",
+    "sememe evaluate squad predictions.json --data squad --only squad2.0",
     "sememe evaluate squad runs/zh --data zh --only cmrc2018 --train zh/drcd/DRCD_dev.json",
 )
 NER_EXAMPLES = examples(
@@ -242,7 +243,8 @@ and left out. With --out the test sets are answered in files that the server tak
 """
 SQUAD = """Score answers on SQuAD 1.1 and 2.0, CMRC 2018 and DRCD as their official scripts do.
 
-Exact match and F1; CMRC and DRCD by their own scorer for Chinese.
+Exact match and F1; CMRC and DRCD by their own scorer for Chinese. In place of a model, a json file
+of answers by question can be scored.
 """
 NER = """Score names on CoNLL-2003, MSRA and CLUENER: entity F1 as conlleval counts it."""
 TEXTS = """Score sets of texts, pairs and choices, English and Chinese, in their official files.

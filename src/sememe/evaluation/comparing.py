@@ -25,7 +25,6 @@ DEFAULTS = {
     "choose": "accuracy",
     "regress": "spearman",
     "tag": "entity_f1",
-    "answer": "squad_f1",
 }
 
 
@@ -161,9 +160,7 @@ def compare_tasks(
     rows = tasks[0].read(data, labelled=True, on_note=on_note, **(reading or {}))
     gold = gold_of(kind, rows)
     if not metric:
-        metric = DEFAULTS[kind]
-        if kind == "answer" and not all(gold):
-            metric = "squad2_f1"
+        metric = _metric_for(gold) if kind == "answer" else DEFAULTS[kind]
     said = [said_of(kind, task.predict_rows(rows)) for task in tasks]
     return compare_predictions(
         gold, *said, metric=metric, names=_names(str(first), str(second)), **options
@@ -190,8 +187,16 @@ def _metric_for(gold: Sequence[Any]) -> str:
         is_tags = all(tag == "O" or tag[1:2] == "-" for row in gold for tag in row)
         if is_tags and any(map(len, gold)):
             return "entity_f1"
-        return "squad_f1" if all(gold) else "squad2_f1"
+        if not all(gold):
+            return "squad2_f1"
+        return "cmrc_f1" if _is_chinese(gold) else "squad_f1"
     return "spearman" if isinstance(sample, float) else "accuracy"
+
+
+def _is_chinese(gold: Sequence[Sequence[str]]) -> bool:
+    """Whether most questions have an answer with a Chinese character."""
+    num = sum(any("\u4e00" <= char <= "\u9fff" for text in row for char in text) for row in gold)
+    return 2 * num > len(gold)
 
 
 def _read_predictions(path: Path) -> tuple[list[Any], list[Any], list[Any]]:

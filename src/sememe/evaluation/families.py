@@ -10,7 +10,8 @@ from typing import Any
 from sememe.errors import InputError, OptionError
 from sememe.evaluation.benchmarks import ANSWER_SETS, GLUE, SETS, TAG_SETS, Benchmark, xnli
 from sememe.evaluation.finding import DataFolder, Holdings
-from sememe.evaluation.finetuning import is_task, run_benchmark, task_kind
+from sememe.evaluation.finetuning import run_benchmark
+from sememe.evaluation.finished import is_finished, task_kind
 from sememe.evaluation.glue import GLUEResult
 from sememe.evaluation.outcomes import Outcome, benchmark_table
 from sememe.evaluation.preparing import RunSettings
@@ -139,9 +140,10 @@ def _lacking(model: str | Path, holdings: Holdings, settings: RunSettings) -> li
     """The files without which a benchmark cannot be run; other parts may be missing."""
     benchmark = holdings.benchmark
     lacking = []
-    if not (holdings.train or settings.train or is_task(model)):
+    if not (holdings.train or settings.train or is_finished(model)):
         lacking.append(benchmark.train[0].pattern)
-    if not holdings.parts:
+    learned = {path.resolve() for path in settings.train}
+    if all(learned & {path.resolve() for path in part.paths} for part in holdings.parts.values()):
         lacking.append(next(iter(benchmark.parts.values()))[0].pattern)
     return lacking
 

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sememe.errors import InputError
 from sememe.evaluation.benchmarks import Benchmark
 from sememe.evaluation.finding import Holdings
+from sememe.evaluation.finished import is_finished, score_finished, score_task
 from sememe.evaluation.outcomes import Outcome, PartScores
 from sememe.evaluation.preparing import Prepared, RunSettings, prepare
-from sememe.evaluation.rows import best_thresholds, gold_of, said_of
-from sememe.evaluation.scoring import score_all
+from sememe.evaluation.rows import gold_of, said_of
 from sememe.evaluation.submissions import write_submissions
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import MANIFEST, read_json, write_file, write_json
+from sememe.storage.folder import read_json, write_file, write_json
 from sememe.storage.provenance import provenance
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
-
-
-def is_task(model: str | Path) -> bool:
-    """Whether a folder holds a model that was fine-tuned already."""
-    return bool(task_kind(model))
-
-
-def task_kind(model: str | Path) -> str:
-    """What the model of a folder was fine-tuned to do; nothing for other models."""
-    manifest = Path(model) / MANIFEST
-    if not manifest.is_file():
-        return ""
-    content = read_json(manifest)
-    is_one = isinstance(content, dict) and content.get("kind") == "task"
-    return str(content.get("task")) if is_one else ""
 
 
 def run_benchmark(
@@ -52,15 +37,14 @@ def run_benchmark(
     """Score a model on a benchmark: fine-tuned here once a seed, or as it is if it was before."""
     begun_s = time.monotonic()
     benchmark = holdings.benchmark
-    prepared = prepare(holdings, settings, needs_training=not is_task(model), reporter=reporter)
-    if is_task(model):
-        records, seeds = [_score_task(model, benchmark, prepared)], []
-    else:
-        seeds = list(settings.seeds)
-        records = []
-        for seed in seeds:
-            best = max((_main(record, benchmark) for record in records), default=float("-inf"))
-            records.append(_run_seed(model, benchmark, prepared, settings, seed, best, reporter))
+    prepared = prepare(holdings, settings, needs_training=not is_finished(model), reporter=reporter)
+    records: list[dict[str, Any]] = []
+    seeds = [] if is_finished(model) else list(settings.seeds)
+    if is_finished(model):
+        records.append(score_finished(model, benchmark, prepared))
+    for seed in seeds:
+        best = max((_main(record, benchmark) for record in records), default=None)
+        records.append(_run_seed(model, benchmark, prepared, settings, seed, best, reporter))
     parts = {
         part: PartScores(
             metrics={
@@ -80,6 +64,7 @@ def run_benchmark(
         )
     return Outcome(
         benchmark=benchmark.name,
+        title=benchmark.title,
         model=name or Path(model).name,
         seeds=seeds,
         parts=parts,
@@ -123,8 +108,10 @@ def _configured(folder: Path, *names: str) -> int:
 
 
 def _main(record: Mapping[str, Any], benchmark: Benchmark) -> float:
+    """The mean of the main metric over the parts; a score that is not defined is the worst."""
     scores = [part[benchmark.main_metric] for part in record["scores"].values()]
-    return sum(scores) / len(scores)
+    mean = sum(scores) / len(scores)
+    return mean if math.isfinite(mean) else -math.inf
 
 
 def _run_seed(
@@ -133,7 +120,7 @@ def _run_seed(
     prepared: Prepared,
     settings: RunSettings,
     seed: int,
-    best: float,
+    best: float | None,
     reporter: Reporter,
 ) -> dict[str, Any]:
     """Fine-tune and score with one seed, or take what an earlier run left of it."""
@@ -147,10 +134,10 @@ def _run_seed(
     reporter.note(f"{benchmark.name}, seed {seed}:")
     begun_s = time.monotonic()
     task = _fitted(model, benchmark, prepared, settings, seed, reporter)
-    record = {"key": key, "seed": seed, **_scored(task, benchmark, prepared)}
+    record = {"key": key, "seed": seed, **score_task(task, benchmark, prepared)}
     # Test sets are large: only a seed that may be the best one answers them.
     record["unlabelled"] = {}
-    if settings.out is not None and _main(record, benchmark) > best:
+    if settings.out is not None and (best is None or _main(record, benchmark) > best):
         record["unlabelled"] = {
             name: said_of(benchmark.kind, task.predict_rows(rows))
             for name, rows in prepared.unlabelled.items()
@@ -185,45 +172,6 @@ def _choosers(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -
     if settings.choose_on_dev:
         return next(iter(prepared.parts.values()))
     return False
-
-
-def _scored(task: Task, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
-    scores, said, details = {}, {}, {}
-    for part, rows in prepared.parts.items():
-        predictions = task.predict_rows(rows)
-        said[part] = said_of(benchmark.kind, predictions)
-        gold = gold_of(benchmark.kind, rows)
-        scores[part] = score_all(benchmark.metrics, gold, said[part], benchmark.positive)
-        if benchmark.main_metric.startswith("squad2"):
-            details[part] = best_thresholds(gold, predictions)
-    return {"scores": scores, "said": said, "details": details}
-
-
-def _score_task(model: str | Path, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
-    """Score a model that was fine-tuned before."""
-    from sememe.tasks.folder import load
-
-    begun_s = time.monotonic()
-    task = load(Path(model))
-    if task.name != benchmark.kind:
-        raise InputError(
-            f"{model} was fine-tuned to {task.name}; {benchmark.name} needs a model that can "
-            f"{benchmark.kind}."
-        )
-    if task.labels and benchmark.kind in ("classify", "pairs"):
-        rows = [row for part in prepared.parts.values() for row in part]
-        unknown = {str(row.label) for row in rows} - set(task.labels)
-        if unknown:
-            raise InputError(
-                f"{model} knows the labels {', '.join(task.labels[:10])}; {benchmark.name} has "
-                f"others: {', '.join(sorted(unknown)[:10])}."
-            )
-    record = _scored(task, benchmark, prepared)
-    record["unlabelled"] = {
-        name: said_of(benchmark.kind, task.predict_rows(rows))
-        for name, rows in prepared.unlabelled.items()
-    }
-    return {**record, "seed": None, "seconds": time.monotonic() - begun_s}
 
 
 def _key(

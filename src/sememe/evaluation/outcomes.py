@@ -63,6 +63,7 @@ class Outcome:
     parts: dict[str, PartScores]
     num_train: int
     seconds: float
+    title: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Outcome:
         return plain(
             {
                 "benchmark": self.benchmark,
-                "title": self.description.title,
+                "title": self.title or self.description.title,
                 "model": self.model,
                 "seeds": self.seeds,
                 "main_metric": self.description.main_metric,
@@ -111,7 +112,16 @@ class Outcome:
                 )
                 for name, part in content["parts"].items()
             }
-            names = ("benchmark", "model", "seeds", "num_train", "seconds", "options", "files")
+            names = (
+                "benchmark",
+                "title",
+                "model",
+                "seeds",
+                "num_train",
+                "seconds",
+                "options",
+                "files",
+            )
             if content["benchmark"] not in KNOWN:
                 raise ValueError(f"benchmark {content['benchmark']!r}")
             return cls(parts=parts, **{name: content[name] for name in names})
@@ -165,7 +175,7 @@ def benchmark_table(outcomes: Sequence[Outcome]) -> Table:
                 )
             )
     return Table(
-        title=f"{description.title} ({description.name})",
+        title=f"{outcomes[-1].title or description.title} ({description.name})",
         headings=["system", "set", *headings, "gain", "error reduction"],
         rows=rows,
         notes=list(_notes(outcomes[-1])),

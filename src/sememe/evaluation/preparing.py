@@ -75,7 +75,10 @@ def prepare(
     return Prepared(
         _limited(train, settings.max_train) if train is not None else None,
         rows,
-        {name: read(found, labelled=False) for name, found in holdings.unlabelled.items()},
+        # Answers to test sets are only written where there is a place for them.
+        {name: read(found, labelled=False) for name, found in holdings.unlabelled.items()}
+        if settings.out is not None
+        else {},
         {
             name: [path.name for path in found.paths[:3]]
             for name, found in {
