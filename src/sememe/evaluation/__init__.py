@@ -1,23 +1,57 @@
 """Benchmarks: models and question files in, scores with intervals and coverage out."""
 
-from sememe.evaluation.analogies import evaluate_analogies
-from sememe.evaluation.antonyms import evaluate_antonyms
-from sememe.evaluation.comparing import Comparison, compare_predictions, compare_tasks
-from sememe.evaluation.families import (
-    FamilyResult,
-    evaluate_glue,
-    evaluate_ner,
-    evaluate_squad,
-    evaluate_texts,
-)
-from sememe.evaluation.features import FeaturesResult, compare_features
-from sememe.evaluation.glue import GLUEResult
-from sememe.evaluation.groups import evaluate_groups, evaluate_odd
-from sememe.evaluation.outcomes import Outcome
-from sememe.evaluation.pairs import evaluate_pairs
-from sememe.evaluation.preparing import RunSettings
-from sememe.evaluation.results import Score, WordsResult
-from sememe.evaluation.words import evaluate_words
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sememe.evaluation.analogies import evaluate_analogies as evaluate_analogies
+    from sememe.evaluation.antonyms import evaluate_antonyms as evaluate_antonyms
+    from sememe.evaluation.comparing import Comparison as Comparison
+    from sememe.evaluation.comparing import compare_predictions as compare_predictions
+    from sememe.evaluation.comparing import compare_tasks as compare_tasks
+    from sememe.evaluation.families import FamilyResult as FamilyResult
+    from sememe.evaluation.families import evaluate_glue as evaluate_glue
+    from sememe.evaluation.families import evaluate_ner as evaluate_ner
+    from sememe.evaluation.families import evaluate_squad as evaluate_squad
+    from sememe.evaluation.families import evaluate_texts as evaluate_texts
+    from sememe.evaluation.features import FeaturesResult as FeaturesResult
+    from sememe.evaluation.features import compare_features as compare_features
+    from sememe.evaluation.glue import GLUEResult as GLUEResult
+    from sememe.evaluation.groups import evaluate_groups as evaluate_groups
+    from sememe.evaluation.groups import evaluate_odd as evaluate_odd
+    from sememe.evaluation.outcomes import Outcome as Outcome
+    from sememe.evaluation.pairs import evaluate_pairs as evaluate_pairs
+    from sememe.evaluation.preparing import RunSettings as RunSettings
+    from sememe.evaluation.results import Score as Score
+    from sememe.evaluation.results import WordsResult as WordsResult
+    from sememe.evaluation.words import evaluate_words as evaluate_words
+
+# A name is imported when it is first used: the command line starts without NumPy.
+_HOMES = {
+    "Comparison": "comparing",
+    "FamilyResult": "families",
+    "FeaturesResult": "features",
+    "GLUEResult": "glue",
+    "Outcome": "outcomes",
+    "RunSettings": "preparing",
+    "Score": "results",
+    "WordsResult": "results",
+    "compare_features": "features",
+    "compare_predictions": "comparing",
+    "compare_tasks": "comparing",
+    "evaluate_analogies": "analogies",
+    "evaluate_antonyms": "antonyms",
+    "evaluate_glue": "families",
+    "evaluate_groups": "groups",
+    "evaluate_ner": "families",
+    "evaluate_odd": "groups",
+    "evaluate_pairs": "pairs",
+    "evaluate_squad": "families",
+    "evaluate_texts": "families",
+    "evaluate_words": "words",
+}
 
 __all__ = [
     "Comparison",
@@ -42,3 +76,9 @@ __all__ = [
     "evaluate_texts",
     "evaluate_words",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sememe.evaluation' has no attribute {name!r}")
+    return getattr(import_module(f"sememe.evaluation.{_HOMES[name]}"), name)
