@@ -100,7 +100,8 @@ class Material:
     def fitted(self, model: Any, hyper: Any, **more: Any) -> Any:
         """Our task with these hyper-parameters, trained on all of the rows."""
         settings = {name: value for name, value in asdict(hyper).items() if value}
-        task = self.task_class(model, device=self.options.device, **settings, **more)
+        settings |= {"device": self.options.device, "workers": self.options.threads}
+        task = self.task_class(model, **settings, **more)
         return task.fit(self.train, dev=False)
 
     def score(self, said: list[Any]) -> dict[str, float]:
@@ -138,7 +139,6 @@ def losses(options: argparse.Namespace) -> None:
 
 def losses_of(material: Material) -> tuple[list[float], list[float], str]:
     """The losses of our task and of the peer, and how their rows compare."""
-    import torch
     from tasks_peer import Peer, Reader
 
     from sememe.tasks.items import ItemBatches
@@ -147,8 +147,7 @@ def losses_of(material: Material) -> tuple[list[float], list[float], str]:
     options, hyper = material.options, material.hyper
     if material.kind == "answer":
         material.task_class = filled(material.task_class)
-    torch.set_num_threads(options.threads)
-    exact = {"dropout": 0.0, "precision": "fp32", "workers": options.threads, "seed": 1}
+    exact = {"dropout": 0.0, "precision": "fp32", "seed": 1}
     with tempfile.TemporaryDirectory() as scratch:
         # A step at no rate leaves the head as it was drawn.
         start, first = Path(scratch) / "start", replace(hyper, steps=1, learning_rate=1e-30)
@@ -455,6 +454,7 @@ def main() -> None:
     shared.add_argument("--json", type=Path, help="a file that results are appended to")
     shared.add_argument("--name", default="", help="of the model, in tables")
     shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    shared.add_argument("--threads", type=int, default=0, help="0: every core")
     shared.add_argument("--length", type=int, default=0, help="of rows; 0: that of the set")
     shared.add_argument("--learning-rate", type=float, default=1e-4)
     shared.add_argument("--epsilon", type=float, default=1e-6)
@@ -464,7 +464,6 @@ def main() -> None:
     own = commands.add_parser("losses", parents=[shared])
     own.add_argument("--steps", type=int, default=100)
     own.add_argument("--batch-size", type=int, default=8)
-    own.add_argument("--threads", type=int, default=2)
     for name in SIDES:
         own = commands.add_parser(name, parents=[shared])
         own.add_argument("--seeds", type=int, default=3)
@@ -479,6 +478,10 @@ def main() -> None:
     by_name: dict[str, Callable[[argparse.Namespace], None]] = {
         "losses": losses, "scores": scores, "pretrained": pretrained, "table": table,
     }  # fmt: skip
+    if getattr(options, "threads", 0):
+        import torch
+
+        torch.set_num_threads(options.threads)  # of the peer; ours takes them as an option
     by_name[options.command](options)
 
 

@@ -21,6 +21,9 @@ import transformers
 from torch import Tensor
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
 IGNORED = -100
 NUM_BEST = 20  # starts and ends that are tried with each other, as in its example for answers
 _CLASSES = {
