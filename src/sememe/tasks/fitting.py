@@ -154,7 +154,7 @@ def resolved(config: FinetuneConfig, encoder: Any) -> FinetuneConfig:
     if isinstance(encoder, WordEncoder):
         rate, epochs = encoder.default_rate, encoder.default_epochs
     else:
-        rate = HEAD_RATE if config.is_frozen else default_rate(encoder.width)
+        rate = HEAD_RATE if config.is_frozen else default_rate(encoder.network.config.width)
         epochs = DEFAULT_EPOCHS
     if config.steps or config.budget:
         epochs = 0.0
