@@ -42,6 +42,8 @@ def test_the_public_names_are_these():
         "Word2VecConfig",
         "WordVectors",
         "__version__",
+        "docstring_rows",
+        "docstring_texts",
         "evaluate_glue",
         "evaluate_ner",
         "evaluate_squad",

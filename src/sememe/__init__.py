@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from sememe.evaluation import evaluate_squad as evaluate_squad
     from sememe.evaluation import evaluate_texts as evaluate_texts
     from sememe.evaluation import evaluate_words as evaluate_words
+    from sememe.examples.docstrings import docstring_rows as docstring_rows
+    from sememe.examples.docstrings import docstring_texts as docstring_texts
     from sememe.networks.pretraining import BERT as BERT
     from sememe.networks.pretraining import GPT as GPT
     from sememe.static.counts import Counts as Counts
@@ -71,6 +73,8 @@ _HOMES = {
     "Word2Vec": "sememe.static.word2vec",
     "Word2VecConfig": "sememe.static.word2vec",
     "WordVectors": "sememe.vectors",
+    "docstring_rows": "sememe.examples.docstrings",
+    "docstring_texts": "sememe.examples.docstrings",
     "evaluate_glue": "sememe.evaluation",
     "evaluate_ner": "sememe.evaluation",
     "evaluate_squad": "sememe.evaluation",
@@ -107,6 +111,8 @@ __all__ = [
     "Word2VecConfig",
     "WordVectors",
     "__version__",
+    "docstring_rows",
+    "docstring_texts",
     "evaluate_glue",
     "evaluate_ner",
     "evaluate_squad",

@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from sememe.errors import OptionError
 from sememe.evaluation import floors
 from sememe.examples.labelled import Answer, AnswerRow, TagRow, TextRow
 from sememe.vectors import WordVectors
@@ -57,8 +58,14 @@ def test_means_of_word_vectors_tell_topics_and_compare_texts():
         TextRow(a, b, label="same" if (a in words[:4]) == (b in words[:4]) else "other")
         for a in words for b in words
     ]  # fmt: skip
-    said = floors.mean_vector_labels(vectors, pairs, pairs)
-    assert np.mean([own == row.label for own, row in zip(said, pairs, strict=True)]) > 0.9
+    for said, least in ((floors.mean_vector_labels, 0.9), (floors.cosine_labels, 0.65)):
+        found = zip(said(vectors, pairs, pairs), pairs, strict=True)
+        assert np.mean([own == row.label for own, row in found]) > least
+    assert set(floors.floors("pairs", pairs, pairs, vectors)) == {
+        "majority", "cosine of means", "compared means",
+    }  # fmt: skip
+    with pytest.raises(OptionError, match="no word vectors"):
+        floors.cosine_labels(3, pairs, pairs)
 
 
 def test_floors_of_each_kind():

@@ -141,23 +141,21 @@ def test_two_texts_are_compared_and_an_empty_one_is_zero(vectors):
 
 
 def plain_question(encoder, ids, segments):
-    """What a QuestionReader says of one sequence, without padding and batches."""
+    """What a CrossReader makes of one sequence, without padding and batches."""
     reader = encoder.reader
     x_TD = encoder.look_up(torch.from_numpy(ids.astype(np.int64)))
-    is_asked = torch.tensor(
-        [s == 0 and i not in (START_ID, BETWEEN_ID) for i, s in zip(ids, segments, strict=True)]
-    )
+    is_word = np.array([word_id not in (START_ID, BETWEEN_ID) for word_id in ids])
     keys_TD = torch.relu(x_TD @ reader.align.weight.T + reader.align.bias)
-    aligned, same = [], []
+    seen = []
     for t in range(len(ids)):
-        shares = torch.softmax(torch.stack([keys_TD[t] @ k for k in keys_TD[is_asked]]), 0)
-        aligned.append((shares[:, None] * x_TD[is_asked]).sum(0))
-        same.append(float(any(ids[t] == ids[s] for s in range(len(ids)) if is_asked[s])))
-    seen = torch.cat(
-        [x_TD, torch.stack(aligned), torch.tensor(same)[:, None], is_asked.float()[:, None]], 1
-    )
-    read, _ = reader.lstm.lstm(seen[None])
-    return torch.cat([read[0], read[0] * read[0][is_asked].mean(0)], 1)
+        others = np.flatnonzero(is_word & (segments != segments[t]))
+        shares = torch.softmax(torch.stack([keys_TD[t] @ keys_TD[s] for s in others]), 0)
+        aligned = sum(share * x_TD[s] for share, s in zip(shares, others, strict=True))
+        marks = torch.tensor([float(ids[t] in ids[others]), float(segments[t] == 0)])
+        seen.append(torch.cat([x_TD[t], aligned, marks]))
+    read, _ = reader.lstm.lstm(torch.stack(seen)[None])
+    asked = read[0][torch.from_numpy(is_word & (segments == 0))].mean(0)
+    return torch.cat([read[0], read[0] * asked], 1)
 
 
 def test_question_attention_equals_the_plain_one_values_and_gradients(vectors):

@@ -28,6 +28,7 @@ add_command(
         "sememe finetune classify runs/bert --train 评论.csv --column text=评论 --out runs/reviews",
         "sememe finetune classify runs/bert --train train.tsv --seeds 5 --ensemble --out runs/five",
         "sememe finetune classify runs/bert --train train.tsv --sweep paper --out runs/best",
+        "sememe finetune classify runs/vectors --train builtin:packages --out runs/packages",
     ),
 )  # fmt: skip
 add_command(

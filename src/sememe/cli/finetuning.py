@@ -23,12 +23,14 @@ Start = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="Folder of a BERT or GPT, ours or one of Hugging Face, or of an earlier fine-tuning.",
+        help="A BERT or GPT, ours or of Hugging Face, word vectors, or an earlier fine-tuning.",
     ),
 ]
 Train = Annotated[
     list[str] | None,
-    typer.Option(help="Labelled rows to learn from: tsv, csv, jsonl …; may be repeated."),
+    typer.Option(
+        help="Labelled rows to learn from: tsv, csv, jsonl …, or builtin:NAME; may be repeated."
+    ),
 ]
 Dev = Annotated[
     list[str] | None,

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from sememe import metrics
+from sememe.errors import OptionError
 from sememe.examples.labelled import AnswerRow, TagRow, TextRow
 from sememe.tasks.words import WordCoder, words_of
+from sememe.vectors.search import unit_rows
 
 # What somebody would write down who has read a few docstrings.
 _TYPE = (
@@ -44,7 +46,10 @@ def floors(
         answers["regular expression"] = [regex_answer(row) for row in rows]
         return {name: _answer_score(rows, own) for name, own in answers.items()}
     labels = {"majority": majority_labels(train, rows)}
-    if vectors is not None:
+    if vectors is not None and kind == "pairs":
+        labels["cosine of means"] = cosine_labels(vectors, train, rows)
+        labels["compared means"] = mean_vector_labels(vectors, train, rows)
+    elif vectors is not None:
         labels["mean of word vectors"] = mean_vector_labels(vectors, train, rows)
     gold_labels = [row.label for row in rows]
     return {name: metrics.accuracy(gold_labels, own) for name, own in labels.items()}
@@ -133,11 +138,32 @@ def mean_vector_labels(
     vectors: Any, train: Sequence[TextRow], rows: Sequence[TextRow]
 ) -> list[str]:
     """Labels by logistic regression on the mean vector of a text, or on those of two compared."""
+    coder = _coder(vectors)
+    return _classified(train, *(_features(coder, own) for own in (train, rows)))
+
+
+def cosine_labels(vectors: Any, train: Sequence[TextRow], rows: Sequence[TextRow]) -> list[str]:
+    """Labels of pairs by a threshold on the cosine of their mean vectors."""
+    coder = _coder(vectors)
+    return _classified(train, *(_cosines(coder, own) for own in (train, rows)))
+
+
+def _coder(vectors: Any) -> WordCoder:
     opened = words_of(vectors)
-    assert opened is not None
-    lexicon, settings = opened
-    coder = WordCoder(lexicon, settings, 1 << 20)
-    features_ND, others_ND = (_features(coder, own) for own in (train, rows))
+    if opened is None:
+        raise OptionError(f"{vectors!r} is or holds no word vectors.")
+    return WordCoder(*opened, 1 << 20)
+
+
+def _cosines(coder: WordCoder, rows: Sequence[TextRow]) -> np.ndarray:
+    texts = [row.text for row in rows], [row.second or "" for row in rows]
+    first_ND, second_ND = (unit_rows(_means(coder, own)) for own in texts)
+    return (first_ND * second_ND).sum(1, keepdims=True)
+
+
+def _classified(
+    train: Sequence[TextRow], features_ND: np.ndarray, others_ND: np.ndarray
+) -> list[str]:
     mean_D, spread_D = features_ND.mean(0), features_ND.std(0) + 1e-6
     labels = sorted({str(row.label) for row in train})
     numbers_N = np.array([labels.index(str(row.label)) for row in train])

@@ -1,7 +1,7 @@
 """Word vectors under a head: numbers of words in, a vector for each word or each text out.
 
 B sequences, T positions, N words of all sequences laid end to end, D numbers in a word vector, R
-width of a reader. Means of words, a BiLSTM over them, and a BiLSTM that looks at a question: the
+width of a reader. Means of words, a BiLSTM over them, and a BiLSTM that looks at a second text: the
 baselines of every table that came after them.
 """
 
@@ -61,13 +61,13 @@ class WordEncoder(nn.Module):
         self.register_buffer("scale", torch.ones(()))
         self.register_buffer("table_WD", torch.zeros(0, width), persistent=False)
         self.register_buffer("is_known_W", torch.zeros(0, dtype=torch.bool), persistent=False)
-        self.reader: BiLSTM | QuestionReader | None = None
-        if reads == "question":
-            self.reader = QuestionReader(width, reader_width)
+        self.reader: BiLSTM | CrossReader | None = None
+        if reader_width and reads in ("texts", "question"):
+            self.reader = CrossReader(width, reader_width)
         elif reader_width:
             self.reader = BiLSTM(width, reader_width, num_layers=1)
         self.word_width = width if self.reader is None else self.reader.output_width
-        self.width = (4 if reads == "texts" else 1) * self.word_width
+        self.width = {"texts": 4, "question": 2}.get(reads, 1) * self.word_width
         self.num_depths = 2
 
     @property
@@ -146,10 +146,19 @@ class WordEncoder(nn.Module):
         return torch.where(is_word_N[:, None], own_ND, vectors_ND)
 
     def tokens(self, inputs: Inputs) -> Tensor:
-        """A vector for each word and mark, (N, D), or (N, reader's width)."""
+        """A vector for each word and mark, (N, D), or what a reader made of it.
+
+        For a question it is given as it is and times the mean over the question's words.
+        """
         vectors_ND = self.look_up(inputs.ids_N)
         vectors_ND = leave_out(vectors_ND, self.dropout if self.training else 0.0)
-        return vectors_ND if self.reader is None else self.reader(vectors_ND, inputs)
+        read_ND = vectors_ND if self.reader is None else self.reader(vectors_ND, inputs)
+        if self.reads != "question":
+            return read_ND
+        asked_BD, rows = segment_means(read_ND, inputs, 0), inputs.rows
+        assert rows.places_N is not None
+        rows_N = rows.places_N.div(rows.max_length, rounding_mode="floor")
+        return torch.cat([read_ND, read_ND * asked_BD.index_select(0, rows_N)], 1)
 
     def sequences(self, tokens_ND: Tensor, inputs: Inputs) -> Tensor:
         """The mean over the words of a text; of two texts u and v: u, v, |u - v| and u v.
@@ -174,19 +183,18 @@ class WordEncoder(nn.Module):
         """Nothing was compiled."""
 
 
-class QuestionReader(nn.Module):
-    """A BiLSTM over words that know which of them the question holds (Chen et al. 2017, DrQA).
+class CrossReader(nn.Module):
+    """A BiLSTM over the words of two texts that know of each other (Chen et al. 2017, DrQA).
 
-    Each word comes with the words of the question that resemble it, weighted by how much, and
-    with whether it is one of them. What was read is given as it is and times the mean of what
-    was read of the question.
+    Each word comes with the words of the other text that resemble it, weighted by how much, and
+    with whether it is one of them.
     """
 
     def __init__(self, width: int, reader_width: int) -> None:
         super().__init__()
         self.align = Linear(width, width)
         self.lstm = BiLSTM(2 * width + 2, reader_width, num_layers=1)
-        self.output_width = 2 * self.lstm.output_width
+        self.output_width = self.lstm.output_width
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the first weights evenly, as PyTorch does."""
@@ -196,25 +204,22 @@ class QuestionReader(nn.Module):
         self.lstm.initialise(generator)
 
     def forward(self, vectors_ND: Tensor, inputs: Inputs) -> Tensor:
-        """A vector for each word, (N, 4 R)."""
+        """A vector for each word, (N, 2 R)."""
         rows = inputs.rows
         vectors_BTD = rows.padded(vectors_ND)
-        ids_BT = rows.padded(inputs.ids_N)
-        is_asked_BT = rows.padded(is_word(inputs) & (inputs.segments_N == 0))
+        ids_BT, segments_BT = rows.padded(inputs.ids_N), rows.padded(inputs.segments_N)
+        is_word_BT = rows.padded(is_word(inputs))
+        is_other_BTT = (segments_BT[:, :, None] != segments_BT[:, None]) & is_word_BT[:, None]
         keys_BTD = torch.relu(self.align(vectors_BTD))
         scores_BTT = keys_BTD @ keys_BTD.transpose(1, 2)
         lowest = torch.finfo(scores_BTT.dtype).min
-        shares_BTT = scores_BTT.masked_fill(~is_asked_BT[:, None], lowest).softmax(2)
-        # An empty question resembles nothing.
-        aligned_BTD = (shares_BTT @ vectors_BTD) * is_asked_BT.any(1)[:, None, None]
-        is_same_BTT = (ids_BT[:, :, None] == ids_BT[:, None]) & is_asked_BT[:, None]
-        marks_BT2 = torch.stack([is_same_BTT.any(2), is_asked_BT], 2).to(vectors_BTD.dtype)
+        shares_BTT = scores_BTT.masked_fill(~is_other_BTT, lowest).softmax(2)
+        # Nothing resembles a word where the other text is empty.
+        aligned_BTD = (shares_BTT @ vectors_BTD) * is_other_BTT.any(2)[..., None]
+        is_same_BTT = (ids_BT[:, :, None] == ids_BT[:, None]) & is_other_BTT
+        marks_BT2 = torch.stack([is_same_BTT.any(2), segments_BT == 0], 2).to(vectors_BTD.dtype)
         seen_ND = rows.flat(torch.cat([vectors_BTD, aligned_BTD, marks_BT2], 2))
-        read_ND = self.lstm(seen_ND, inputs)
-        asked_BD = segment_means(read_ND, inputs, 0)
-        assert rows.places_N is not None
-        rows_N = rows.places_N.div(rows.max_length, rounding_mode="floor")
-        return torch.cat([read_ND, read_ND * asked_BD.index_select(0, rows_N)], 1)
+        return self.lstm(seen_ND, inputs)
 
 
 def is_word(inputs: Inputs) -> Tensor:

@@ -57,7 +57,9 @@ class FinetuneConfig(TrainingConfig):
         "", "Freeze the network and take these layers; mix learns their weights and a scale."
     )
     reader_width: int = option(
-        0, "Read the vectors with a BiLSTM of so many numbers each way; 0 with none."
+        0,
+        "Read vectors with a BiLSTM of so many numbers each way; 0: word vectors for tags and "
+        "answers with 128, others with none.",
     )
     both_orders: Literal["auto", "yes", "no"] = option(
         "auto", "Show both orders of a pair and add their vectors; auto: scores with a GPT."
