@@ -32,7 +32,13 @@ from sememe.training.interruption import Interruption
 from sememe.training.memory import explained_memory
 from sememe.training.objective import Totals
 from sememe.training.optimizers import make_optimizer, rest, set_rates
-from sememe.training.precision import TYPES, choose_device, choose_precision, reproducible
+from sememe.training.precision import (
+    TYPES,
+    choose_device,
+    choose_precision,
+    reproducible,
+    seed_device,
+)  # fmt: skip
 from sememe.training.records import Recorder
 from sememe.training.run import Run
 from sememe.training.schedules import rate_at
@@ -208,7 +214,7 @@ class Loop:
         shares = self._on_device(counts)
         for index, part in enumerate(parts):
             number = index * processes.size + processes.rank
-            torch.manual_seed(stream_key(self.config.seed, _DROPOUT, step, number) >> 1)
+            seed_device(self.device, stream_key(self.config.seed, _DROPOUT, step, number) >> 1)
             with self._synchronised(is_last=index == len(parts) - 1):
                 loss, figures = self.module(to_device(part.prepared, self.device), shares)
                 # Gradients are averaged over the processes, and the loss is a share already.
