@@ -1,4 +1,4 @@
-"""The peer of benchmarks/tasks.py: a plain loop of `transformers`, as its examples teach it.
+"""The peer of benchmarks/finetuning.py: a plain loop of `transformers`, as its examples teach it.
 
 Rows come in, cut into sub-words by its own tokenizer; losses, speed and what it says of other rows
 go out. Dynamic padding, rows grouped by length, SDPA, and bfloat16 by autocast on a GPU. It shares

@@ -1,16 +1,16 @@
 """Fine-tuning on public sets: our tasks beside a plain loop of transformers, and from nothing.
 
-python benchmarks/tasks.py losses MODEL --data DIR [--task sst2 …] [--steps 100]
-python benchmarks/tasks.py scores MODEL --data DIR [--task sst2 …] [--seeds 3] [--json FILE]
-python benchmarks/tasks.py pretrained MODEL --data DIR [--task sst2 …] [--seeds 3] [--json FILE]
-python benchmarks/tasks.py table FILE... [--all]
+python benchmarks/finetuning.py losses MODEL --data DIR [--task sst2 …]
+python benchmarks/finetuning.py scores MODEL --data DIR [--task sst2 …] [--seeds 3]
+python benchmarks/finetuning.py pretrained MODEL --data DIR [--task sst2 …] [--seeds 3]
+python benchmarks/finetuning.py table FILE... [--all]
 
 losses: dropout off, float32, the same rows in the same order, the same head at the start: the
 losses of both, step by step, and their largest difference. Each side cuts the rows by itself. For
 answers only windows that fill the length are taken: transformers' softmax runs over padding too.
-scores: dropout on, every seed trained by us and by the peer (benchmarks/tasks_peer.py) with the
-same hyper-parameters, bfloat16 on a GPU, the last epoch taken on both sides; the official dev
-scores, and rows (windows, for answers) learned in a second, the first steps left out.
+scores: dropout on, every seed trained by us and by the peer (finetuning_peer.py) with the same
+hyper-parameters, bfloat16 on a GPU, the last epoch taken on both sides; the official dev scores,
+and rows (windows, for answers) learned in a second, the first steps left out.
 pretrained: our tasks from a folder, and from random weights of the same architecture.
 --json appends a line for each training and skips seeds that are there already, so that several runs
 add up; `table` makes Markdown of such files. DIR holds the official files of the sets.
@@ -78,7 +78,7 @@ class Material:
     @property
     def hyper(self) -> Any:
         """The hyper-parameters of the command line."""
-        from tasks_peer import Hyper
+        from finetuning_peer import Hyper
 
         options = self.options
         return Hyper(
@@ -120,7 +120,8 @@ def losses(options: argparse.Namespace) -> None:
     """Print the losses of both and the largest difference, for each set."""
     options.max_train = options.max_train or 2 * options.steps * options.batch_size
     for key in options.task:
-        own, other, note = losses_of(Material(key, options))
+        material = Material(key, options)
+        own, other, note = losses_of(material)
         differences = np.abs(np.array(own) - np.array(other))
         worst = int(differences.argmax())
         print(f"{key}: {len(own)} steps of {options.batch_size} rows; {note}")
@@ -132,14 +133,15 @@ def losses(options: argparse.Namespace) -> None:
         print(f"  largest difference {differences[worst]:.2e}, at step {worst + 1}", flush=True)
         record = {
             "comparison": "losses", "task": key, "largest": float(differences[worst]),
-            OURS: own, THEIRS: other, **circumstances(options),
+            OURS: own, THEIRS: other, "compared": note, "length": material.length,
+            "batch_size": options.batch_size, **circumstances(options),
         }  # fmt: skip
         append(options.json, record)
 
 
 def losses_of(material: Material) -> tuple[list[float], list[float], str]:
     """The losses of our task and of the peer, and how their rows compare."""
-    from tasks_peer import Peer, Reader
+    from finetuning_peer import Peer, Reader
 
     from sememe.tasks.items import ItemBatches
     from sememe.training.precision import choose_device
@@ -192,7 +194,7 @@ def compared(items: Sequence[Any], features: Sequence[Any]) -> str:
 
 def scores(options: argparse.Namespace) -> None:
     """Train every seed on both sides, in turns, and print scores, speeds and what they come to."""
-    from tasks_peer import Reader
+    from finetuning_peer import Reader
 
     for key in options.task:
         material = Material(key, options)
@@ -207,7 +209,7 @@ def scores(options: argparse.Namespace) -> None:
 
 def peer_trained(material: Material, reader: Any, features: Any, seed: int) -> dict[str, Any]:
     """Train the peer; its scores and its speed behind the first steps."""
-    from tasks_peer import Peer
+    from finetuning_peer import Peer
 
     from sememe.training.precision import choose_device
 
@@ -359,8 +361,13 @@ def table_of(records: list[dict[str, Any]], *, has_all: bool = False) -> list[st
         lines += ["", *map(settings_of, grouped(own)), ""]
     found = {record["task"]: record for record in records if record["comparison"] == "losses"}
     if found:
-        lines += ["| set | steps | largest difference of losses |", "| --- | --- | --- |"]
-        lines += [f"| {r['task']} | {len(r[OURS])} | {r['largest']:.1e} |" for r in found.values()]
+        lines += [
+            "| set | tokens of a row | steps | largest difference of losses | rows |",
+            "| --- | --- | --- | --- | --- |",
+        ]
+        for r in found.values():
+            cells = r["task"], r["length"], len(r[OURS]), f"{r['largest']:.1e}", r["compared"]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
 
 
