@@ -1,4 +1,4 @@
-"""The four free tasks of the built-in corpus, learned in a minute and a half on two cores.
+"""The four free tasks of the built-in corpus, learned in a few minutes on two cores.
 
 Each score must pass a floor that is missed by all that understands nothing: the commonest label,
 tag or answer, regular expressions, the cosine of mean vectors, an untrained model.
@@ -68,20 +68,20 @@ class Case(NamedTuple):
 
 
 CASES = {
-    # 0.72 to 0.74; the commonest 0.21
-    "packages": Case(4_000, 0.66, {"epochs": 5}),
-    # 0.77; the cosine of means 0.68
-    "summaries": Case(7_000, 0.72, {"epochs": 3}),
+    # 0.70 to 0.74; the commonest 0.21
+    "packages": Case(4_000, 0.62, {"epochs": 5}),
+    # 0.76 to 0.77; the cosine of means 0.68
+    "summaries": Case(7_000, 0.71, {"epochs": 3}),
     # 0.77; the commonest tag of each word 0.51, regular expressions 0.43
-    "parameters": Case(2_000, 0.65, {"epochs": 3, "reader_width": 48, "learning_rate": 4e-3}),
+    "parameters": Case(2_000, 0.62, {"epochs": 3, "reader_width": 48, "learning_rate": 4e-3}),
     # 0.70; regular expressions 0.57, the commonest type 0.49
-    "types": Case(5_000, 0.63, {
+    "types": Case(5_000, 0.60, {
         "epochs": 4, "reader_width": 32, "learning_rate": 5e-3, "length": 96, "dropout": 0.2,
     }),
 }  # fmt: skip
 
 # A linear head on frozen means is a model that learned, and a good one where words tell the topic:
-# 0.69 and 0.75. What learns for a minute more is ahead of it by two points, too few for a floor.
+# 0.69 and 0.75, about what the others reach in so short a time. It cannot be asked to stay below.
 LEARNED = ("mean of word vectors", "compared means")
 
 
