@@ -81,7 +81,8 @@ def test_a_score_that_is_not_defined_is_no_difference() -> None:
 
 
 def write(path, rows) -> None:
-    lines = [json.dumps({"id": i, "gold": g, "predicted": p}) for i, g, p in rows]
+    found = ({"id": i, "gold": g, "predicted": p} for i, g, p in rows)
+    lines = [json.dumps(row, ensure_ascii=False) for row in found]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -100,6 +101,18 @@ def test_files_of_predictions_are_compared(tmp_path) -> None:
     write(tmp_path / "answers.jsonl", [("1", ["北京"], "在北京"), ("2", ["牛奶"], "奶")])
     found = compare_files(tmp_path / "answers.jsonl", tmp_path / "answers.jsonl", metric="")
     assert found.metric == "cmrc_f1"
+    write(tmp_path / "odd.jsonl", [("1", "x", "a\u2028b"), ("2", "y\x85z", "y")])
+    assert compare_files(tmp_path / "odd.jsonl", tmp_path / "odd.jsonl", metric="").num_rows == 2
+
+
+def test_a_choice_is_compared_by_its_number() -> None:
+    from sememe.evaluation.rows import gold_of, said_of
+    from sememe.examples.labelled import TextRow
+    from sememe.tasks.choose import Choice
+
+    rows = [TextRow("it", choices=("a", "b"), label=label) for label in ("1", "0")]
+    said = said_of("choose", [Choice(1, "b", (0.1, 0.9)), Choice(1, "b", (0.2, 0.8))])
+    assert score_all(["accuracy"], gold_of("choose", rows), said) == {"accuracy": 0.5}
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path) -> None:

@@ -67,13 +67,13 @@ def compare(
     elif not data:
         raise OptionError("--data must name the labelled rows that both models answer.")
     else:
-        from sememe.cli.finetuning import reading_of
+        from sememe.cli.finetuning import paths_of, reading_of
         from sememe.networks.pretraining import need_torch
 
         need_torch()
         reading = reading_of(column, skip_bad, "utf-8")
         found = compare_tasks(
-            first, second, data, metric=metric, reading=reading,
+            first, second, paths_of(data), metric=metric, reading=reading,
             on_note=Reporter(quiet=quiet).note, **options,
         )  # fmt: skip
     if json:

@@ -202,10 +202,11 @@ def _is_chinese(gold: Sequence[Sequence[str]]) -> bool:
 def _read_predictions(path: Path) -> tuple[list[Any], list[Any], list[Any]]:
     rows = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: texts may hold U+2028 and other marks that it takes for a line's end.
+        *lines, last = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"Cannot read {path}: {error}.") from error
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate([*lines, last] if last else lines, start=1):
         try:
             row = json.loads(line)
             rows.append((row["id"], row["gold"], row["predicted"]))

@@ -69,7 +69,7 @@ def said_of(kind: Kind, predictions: Sequence[Any]) -> list[Any]:
     take: Callable[[Any], Any] = {
         "classify": lambda one: one.label,
         "pairs": lambda one: one.label,
-        "choose": lambda one: str(one.index),
+        "choose": lambda one: str(one.number),
         "regress": lambda one: float(one.score),
         "tag": lambda one: list(one.tags),
         "answer": lambda one: one.text,
