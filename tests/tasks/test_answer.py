@@ -89,6 +89,14 @@ def _f1_at(task, rows, predictions, threshold):
     return np.mean([score_answer_or_none(*pair).f1 for pair in zip(said, golds, strict=True)])
 
 
+def test_scored_rows_do_not_choose_the_threshold_of_a_task_without_dev_rows(bert):
+    task = Answer(bert, **QUICK | {"epochs": 0.2}).fit(MIXED, dev=False)
+    assert task.learned["threshold"] == 0
+    rows = task.read(MIXED, labelled=True)
+    expected = _f1_at(task, rows, task.predict_rows(rows), 0.0)
+    assert task.evaluate(MIXED).value == pytest.approx(expected)
+
+
 def test_nothing_beats_answering_nothing(bert):
     task = Answer(bert, **QUICK | {"epochs": 0.2}).fit(MIXED, dev=False)
     rows = [AnswerRow(str(i), "what", FILLER, (), True) for i in range(4)]

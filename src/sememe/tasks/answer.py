@@ -194,8 +194,14 @@ class Answer(Task):
     # ---- scores ---------------------------------------------------------------------------
 
     def settle(self, rows: Several[AnswerRow], predictions: Several[Answered]) -> None:
-        """Choose the threshold above which no answer is preferred, by the F1 of dev rows."""
-        if not self.learned.get("has_impossible") or not any(row.is_impossible for row in rows):
+        """Choose the threshold above which no answer is preferred, by the F1 of dev rows.
+
+        Where none of them is without an answer, it is 0: later rows must not choose it.
+        """
+        if not self.learned.get("has_impossible"):
+            return
+        if not any(row.is_impossible for row in rows):
+            self.learned = {**self.learned, "threshold": 0.0}
             return
         scores = self._scores(rows, [one.best_text for one in predictions])
         best = _best_threshold(rows, predictions, [score.f1 for score in scores])

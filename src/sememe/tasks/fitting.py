@@ -80,7 +80,9 @@ def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None
     ).train()
     objective.encoder.uncompile()
     task.objective = objective.eval()
-    if dev_rows:
+    if not dev_rows:
+        task.settle([], [])
+    else:
         outputs = task.activated(dev_items)
         task.settle(dev_rows, task.decoded(dev_rows, dev_items, outputs))
         task.scores = task.scored(dev_rows, task.decoded(dev_rows, dev_items, outputs))

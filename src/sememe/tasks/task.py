@@ -122,7 +122,7 @@ class Task:
         raise NotImplementedError
 
     def settle(self, rows: Several[Any], predictions: Several[Any]) -> None:
-        """Learn from the dev rows what the weights do not say, such as a threshold.
+        """Learn from the dev rows, if any, what the weights do not say, such as a threshold.
 
         It replaces self.learned (the run is known by what was there before).
         """
