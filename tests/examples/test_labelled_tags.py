@@ -215,6 +215,15 @@ def test_schemes_of_one_sentence():
     assert spans_of(["NN", "NN", "O"], "none") == [Span("NN", 0, 2)]
 
 
+def test_other_spellings_of_a_scheme_become_those_that_scores_know():
+    for target in ("same", "iob2"):
+        rows = read_tags([(["Jim", "Henson", "sings"], ["B_PER", "I_PER", "O"])], target=target)
+        assert rows[0].tags == ("B-PER", "I-PER", "O")
+    rows = read_tags([(list("中国人民好"), ["B-X", "M-X", "E-X", "U-X", "O"])])
+    assert rows[0].tags == ("B-X", "I-X", "E-X", "S-X", "O")
+    assert read_tags([(["a", "b"], ["NN", "B_VB"])])[0].tags == ("NN", "B_VB")
+
+
 def test_wrong_spans_and_schemes_are_refused():
     with pytest.raises(InputError, match="overlaps another"):
         tags_of([Span("X", 0, 2), Span("Y", 1, 3)], 3)

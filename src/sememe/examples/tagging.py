@@ -52,6 +52,12 @@ def split_tag(tag: str) -> tuple[str, str]:
     return "", tag
 
 
+def plain_tag(tag: str) -> str:
+    """A tag of a scheme in the one spelling that scores know: B_X and M-X are B-X and I-X."""
+    letter, kind = split_tag(tag)
+    return f"{letter}-{kind}" if letter and kind else tag
+
+
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
     """Tell the scheme of tags by all that is written with it."""
     letters: set[str] = set()

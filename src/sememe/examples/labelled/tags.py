@@ -213,14 +213,16 @@ def _in_scheme(rows: list[TagRow], scheme: str, target: str, sieve: Sieve) -> li
     source: Scheme = tagging.detect_scheme(tagged) if scheme == "auto" else scheme  # type: ignore[assignment]
     if scheme == "auto":
         sieve.say(f"The tags are written in {_NAMES[source]}.")
-    if target in ("same", source) or source == "none":
+    if source == "none":
         return rows
-    return [
-        row
-        if row.tags is None
-        else replace(row, tags=tuple(tagging.convert_tags(row.tags, source, target)))  # type: ignore[arg-type]
-        for row in rows
-    ]
+    goal: Scheme = source if target == "same" else target  # type: ignore[assignment]
+    return [row if row.tags is None else _written(row, row.tags, source, goal) for row in rows]
+
+
+def _written(row: TagRow, tags: Sequence[str], source: Scheme, target: Scheme) -> TagRow:
+    plain_tags = [tagging.plain_tag(tag) for tag in tags]
+    own = tuple(tagging.convert_tags(plain_tags, source, target))
+    return row if own == row.tags else replace(row, tags=own)
 
 
 _NAMES = {"iob1": "IOB1", "iob2": "IOB2", "bioes": "BIOES", "none": "no scheme of spans"}
