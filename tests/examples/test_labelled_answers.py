@@ -218,3 +218,11 @@ def test_spans_come_back_as_the_characters_of_the_users_text(kind, lowercase):
             assert context[first:last] == answer
         else:  # a piece of bytes may reach beyond
             assert answer in context[first:last]
+
+
+def test_answers_without_a_list_of_texts_are_bad_rows():
+    for answers in ({"text": None}, {"text": 3, "answer_start": [0]}, {"answer_start": [0]}):
+        with pytest.raises(InputError, match=r"row 0: the answers .* have no list of texts"):
+            read_answers([{"question": "Who?", "context": "Jim sings.", "answers": answers}])
+    both = {"question": "Who?", "context": "Jim sings.", "answers": {"text": "Jim"}}
+    assert read_answers([both])[0].answers == (Answer("Jim", 0),)

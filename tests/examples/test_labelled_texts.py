@@ -251,6 +251,13 @@ def test_python_lists():
         read_texts([], kind="classify")
 
 
+def test_an_empty_cell_of_a_frame_is_no_label():
+    rows = [{"text": "a", "label": "x"}, {"text": "b", "label": float("nan")}]
+    with pytest.raises(InputError, match="row 1: the label is empty"):
+        read_texts(rows, kind="classify")
+    assert read_texts(rows, kind="classify", skip_bad=True).num_skipped == 1
+
+
 def test_labels_are_sorted_by_value_where_they_are_numbers():
     assert sorted_labels(["10", "9", "-1", "9"]) == ["-1", "9", "10"]
     assert sorted_labels(["10", "9", "x"]) == ["10", "9", "x"]

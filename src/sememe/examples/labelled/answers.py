@@ -206,10 +206,12 @@ def _answers(value: Any, start: Any) -> tuple[Answer, ...] | str:
     if isinstance(value, str):
         return _numbered(value, start)
     if isinstance(value, Mapping):  # {"text": [...], "answer_start": [...]}
-        texts, starts = value.get("text", []), value.get("answer_start", value.get("start"))
+        texts, starts = value.get("text"), value.get("answer_start", value.get("start"))
         texts = [texts] if isinstance(texts, str) else texts
+        if not hasattr(texts, "__len__"):
+            return f"the answers {value!r:.60} have no list of texts"
         starts = [-1] * len(texts) if starts is None else starts
-        starts = [starts] if isinstance(starts, int) else starts
+        starts = starts if hasattr(starts, "__len__") else [starts]
         if len(starts) != len(texts):
             return f"{len(texts)} answers but {len(starts)} places"
         value = [{"text": text, "start": place} for text, place in zip(texts, starts, strict=True)]

@@ -209,7 +209,8 @@ def _questions(cells: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _text(cell: Any) -> str:
-    if cell is None:
+    # A frame of pandas writes NaN where a cell is empty.
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
     if isinstance(cell, str):
         return cell.strip()
