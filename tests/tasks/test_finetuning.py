@@ -397,3 +397,17 @@ def test_models_and_folders_of_other_kinds_are_refused(bert, topics, tmp_path):
     (tmp_path / "full" / "thesis.txt").write_text("precious")
     with pytest.raises(WriteError, match="choose another name"):
         Classify(bert).fit([("a", "b"), ("c", "d")], out=tmp_path / "full")
+
+
+def test_a_foreign_head_of_one_number_is_a_score(tmp_path):
+    from sememe.tasks.foreign import foreign_name
+
+    config = {"architectures": ["BertForSequenceClassification"]}
+    for more, name in (
+        ({}, "classify"),
+        ({"id2label": {"0": "LABEL_0"}}, "regress"),
+        ({"id2label": {"0": "no", "1": "yes"}}, "classify"),
+        ({"id2label": {"0": "no", "1": "yes"}, "problem_type": "regression"}, "regress"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config | more))
+        assert foreign_name(tmp_path) == name

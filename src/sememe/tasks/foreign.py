@@ -31,7 +31,10 @@ def foreign_name(folder: str | Path) -> str:
         name = _NAMES.get(content["architectures"][0], "")
     except (OSError, ValueError, TypeError, KeyError, IndexError):
         return ""
-    if name == "classify" and content.get("problem_type") == "regression":
+    kind, labels = content.get("problem_type"), content.get("id2label")
+    # Theirs take a head with one number for a score, also where the file does not say so.
+    is_single = kind is None and isinstance(labels, dict) and len(labels) == 1
+    if name == "classify" and (is_single or kind == "regression"):
         return "regress"
     return name
 
