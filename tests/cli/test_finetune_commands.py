@@ -77,6 +77,10 @@ def test_predict_and_evaluate(sememe, task, train):
     assert len(rows) == 30 and {row["label"] for row in rows} == {"good", "坏"}
     scores = sememe("evaluate", "labels", "task", train, "--column", "label=stars", "--json").json
     assert scores["figures"]["accuracy"] > 0.9 and scores["num_rows"] == 30
+    Path("bad.tsv").write_text("review\tstars\nthe great film\tgood\n\tgood\n", encoding="utf-8")
+    for command in (("predict", "task"), ("evaluate", "labels", "task", "--column", "label=stars")):
+        assert "--skip-bad" in sememe(*command, "bad.tsv", fails=True).err
+        assert "1 bad rows were left out" in sememe(*command, "bad.tsv", "--skip-bad").err
     assert sememe("info", "task", "--json").json["task"] == "classify"
 
 

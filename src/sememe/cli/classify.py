@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sememe.cli.finetuning import Column
+from sememe.cli.finetuning import Column, SkipBad
 from sememe.cli.options import Json, flag
-from sememe.cli.predicting import evaluate_task, is_task, predict_task, refuse_columns
+from sememe.cli.predicting import evaluate_task, is_task, predict_task, refuse_rows
 from sememe.cli.screen import examples, print_json, print_table
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def predict(
     prob: Annotated[bool, flag("--prob", help="Write the probability behind each label.")] = False,
     label_prefix: Prefix = "__label__",
     column: Column = None,
+    skip_bad: SkipBad = False,
     json: Annotated[bool, flag("--json", help="Write one JSON object a line.")] = False,
 ) -> None:
     """Write what a model predicts for each row of a file: labels, the likeliest first, or scores.
@@ -70,9 +71,12 @@ def predict(
     gives an empty line. Labels in the file, if there are any, are not looked at.
     """
     if is_task(model):
-        predict_task(model, file, num=k, threshold=threshold, prob=prob, column=column, json=json)
+        predict_task(
+            model, file, num=k, threshold=threshold, prob=prob, column=column, skip_bad=skip_bad,
+            json=json,
+        )  # fmt: skip
         return
-    refuse_columns(column)
+    refuse_rows(column, skip_bad)
     classifier = _open(model, label_prefix)
     names = classifier.labels
     for found in classifier.predict_blocks(file, k, threshold):
@@ -114,6 +118,7 @@ def labels(
     threshold: Threshold = 0.0,
     label_prefix: Prefix = "__label__",
     column: Column = None,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Score a classifier or a fine-tuned task on labelled rows.
@@ -122,9 +127,9 @@ def labels(
     it knows are not asked, as in Facebook's program. A task gets the figures of its kind.
     """
     if is_task(model):
-        evaluate_task(model, file, column=column, json=json)
+        evaluate_task(model, file, column=column, skip_bad=skip_bad, json=json)
         return
-    refuse_columns(column)
+    refuse_rows(column, skip_bad)
     result = _open(model, label_prefix).evaluate(file, k, threshold)
     if json:
         print_json(result.to_dict())

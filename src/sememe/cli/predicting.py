@@ -30,12 +30,13 @@ def is_task(path: str | Path) -> bool:
     return isinstance(content, dict) and content.get("kind") == "task"
 
 
-def refuse_columns(column: list[str] | None) -> None:
-    """Say that a classifier's texts have no columns."""
+def refuse_rows(column: list[str] | None, skip_bad: bool) -> None:
+    """Say that a classifier's texts have no columns, and that no line is bad."""
     from sememe.errors import OptionError
 
-    if column:
-        raise OptionError("--column is for fine-tuned tasks; a classifier reads lines.")
+    if column or skip_bad:
+        name = "--column" if column else "--skip-bad"
+        raise OptionError(f"{name} is for fine-tuned tasks; a classifier reads lines.")
 
 
 def _open(model: str) -> Task:
@@ -52,6 +53,7 @@ def predict_task(
     threshold: float,
     prob: bool,
     column: list[str] | None,
+    skip_bad: bool,
     json: bool,
 ) -> None:
     """Write a line for each row of a file: what the task predicts for it."""
@@ -62,7 +64,7 @@ def predict_task(
     if num == 0 or num < -1:
         raise OptionError(f"-k must be a number of labels, or -1 for all, not {num}.")
     task = _open(model)
-    rows = task.read(file, labelled=False, **reading_of(column, False, "utf-8"), on_note=_say)
+    rows = task.read(file, labelled=False, **reading_of(column, skip_bad, "utf-8"), on_note=_say)
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[first : first + _ROWS_AT_ONCE]
         for row, prediction in zip(block, task.predict_rows(block), strict=True):
@@ -89,9 +91,11 @@ def _named(value: Any) -> Any:
     return [_named(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def evaluate_task(model: str, file: str, *, column: list[str] | None, json: bool) -> None:
+def evaluate_task(
+    model: str, file: str, *, column: list[str] | None, skip_bad: bool, json: bool
+) -> None:
     """Print the scores of a task on labelled rows."""
-    scores = _open(model).evaluate(file, **reading_of(column, False, "utf-8"), on_note=_say)
+    scores = _open(model).evaluate(file, **reading_of(column, skip_bad, "utf-8"), on_note=_say)
     if json:
         print_json(scores.to_dict())
     else:
