@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
+from sememe.examples.labelled import AnswerRow
 from sememe.examples.sequences import Sequence
 from sememe.tasks.encoding import kept_sizes
 from sememe.tasks.fitting import balanced, held_out
@@ -84,6 +85,17 @@ def test_held_out_rows_are_always_the_same():
     kept, dev = held_out(rows, 0.2)
     assert len(dev) == 20 and sorted(kept + dev) == rows and held_out(rows, 0.2) == (kept, dev)
     assert held_out(rows, 0.0) == (rows, [])
+
+
+def test_questions_about_one_context_are_held_out_together():
+    rows = [
+        AnswerRow(id=f"{n}", question="where?", context=f"context {n // 4}", source="")
+        for n in range(40)
+    ]
+    kept, dev = held_out(rows, 0.2)
+    assert len(dev) == 8 and len(kept) == 32
+    assert not {row.context for row in kept} & {row.context for row in dev}
+    assert held_out(rows[:4], 0.2) == (rows[:4], [])
     assert dev != rows[:20] and dev != rows[-20:]
 
 

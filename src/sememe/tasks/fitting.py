@@ -119,11 +119,21 @@ def read_rows(task: Task, train: Any, request: Request) -> tuple[list[Any], list
 
 
 def held_out(rows: list[Any], share: float) -> tuple[list[Any], list[Any]]:
-    """Split rows at random, always the same way, into those to learn from and a share of them."""
+    """Split rows at random, always the same way, into those to learn from and a share of them.
+
+    Questions about the same context stay together: having learned one helps with the others.
+    """
     num_dev = round(share * len(rows))
-    if not num_dev:
+    groups: dict[Any, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(getattr(row, "context", index), []).append(index)
+    together, chosen = list(groups.values()), set[int]()
+    for number in random_order(len(together), stream_key(1, _HELD_OUT)):
+        if len(chosen) >= num_dev:
+            break
+        chosen.update(together[number])
+    if len(chosen) == len(rows):
         return rows, []
-    chosen = set(random_order(len(rows), stream_key(1, _HELD_OUT))[:num_dev].tolist())
     kept = [row for index, row in enumerate(rows) if index not in chosen]
     return kept, [rows[index] for index in sorted(chosen)]
 

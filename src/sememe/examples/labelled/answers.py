@@ -206,7 +206,8 @@ def _answers(value: Any, start: Any) -> tuple[Answer, ...] | str:
     if isinstance(value, str):
         return _numbered(value, start)
     if isinstance(value, Mapping):  # {"text": [...], "answer_start": [...]}
-        texts, starts = value.get("text"), value.get("answer_start", value.get("start"))
+        texts: Any = value.get("text")
+        starts = value.get("answer_start", value.get("start"))
         texts = [texts] if isinstance(texts, str) else texts
         if not hasattr(texts, "__len__"):
             return f"the answers {value!r:.60} have no list of texts"
