@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sememe.errors import OptionError
+
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
@@ -252,3 +254,17 @@ def test_a_comparison_without_rows_is_refused(sememe, tiny) -> None:
     assert result.code == 2 and "--data must name" in result.err
     result = sememe("compare", tiny, tiny, "--data", "x.tsv", fails=True)
     assert result.code == 2 and "not a task" in result.err
+
+
+def test_typed_options_count_even_where_they_are_the_defaults(sememe, tiny, data, monkeypatch):
+    seen = []
+
+    def stop(model, folder, *, settings, **more):
+        seen.append(settings.options)
+        raise OptionError("seen")
+
+    monkeypatch.setattr("sememe.evaluation.families.evaluate_squad", stop)
+    command = ("evaluate", "squad", tiny, "--data", data / "squad")
+    sememe(*command, "--length", 128, "--seed", 3, fails=True)  # a benchmark's own is 384
+    sememe(*command, fails=True)
+    assert seen == [{"length": 128}, {}]

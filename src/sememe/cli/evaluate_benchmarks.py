@@ -75,6 +75,7 @@ TEXTS_EXAMPLES = examples(
 
 
 def settings_of(
+    context: typer.Context,
     config: FinetuneConfig,
     seeds: int,
     train: list[Path] | None,
@@ -83,7 +84,7 @@ def settings_of(
     skip_bad: bool,
     out: Path | None,
 ) -> RunSettings:
-    """How benchmarks are run; only options that differ from their defaults are the user's."""
+    """How benchmarks are run; only options that were typed take the place of a benchmark's own."""
     from sememe.errors import InputError, OptionError
     from sememe.evaluation.preparing import RunSettings
     from sememe.networks.pretraining import need_torch
@@ -97,7 +98,7 @@ def settings_of(
     options = {
         field.name: getattr(config, field.name)
         for field in fields(config)
-        if field.name != "seed" and getattr(config, field.name) != field.default
+        if field.name != "seed" and _is_typed(context, field.name)
     }
     return RunSettings(
         seeds=tuple(config.seed + number for number in range(seeds)),
@@ -108,6 +109,12 @@ def settings_of(
         skip_bad=skip_bad,
         out=out,
     )
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, be it with the value that it has by default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def data_folder(data: Path | None) -> Path:
@@ -142,6 +149,7 @@ def _shape(
     json: Json = False,
     quiet: Quiet = False,
     *,
+    context: typer.Context,
     config: FinetuneConfig,
 ) -> None:
     """The options of every command that runs a family of benchmarks."""
@@ -162,6 +170,7 @@ def _run(
     against: Path | None,
     json: bool,
     quiet: bool,
+    context: typer.Context,
     config: FinetuneConfig,
     **more: Any,
 ) -> None:
@@ -169,7 +178,7 @@ def _run(
     from sememe.evaluation.outcomes import read_outcomes
     from sememe.progress import Reporter
 
-    settings = settings_of(config, seeds, train, max_train, choose_on_dev, skip_bad, out)
+    settings = settings_of(context, config, seeds, train, max_train, choose_on_dev, skip_bad, out)
     earlier = read_outcomes(_json_of(against)) if against is not None else []
     result = run(
         model_folder(model), data_folder(data), settings=settings, only=only or (), earlier=earlier,

@@ -53,6 +53,7 @@ def features(
     json: Json = False,
     quiet: Quiet = False,
     *,
+    context: typer.Context,
     config: FinetuneConfig,
 ) -> None:
     """Compare which layers of a frozen network a tagger reads best: table and bars.
@@ -72,7 +73,7 @@ def features(
             raise OptionError(f"--choice must be one of {', '.join(CHOICES)}, not {name!r}.")
     paths = check_paths(picture) if picture else []
     (benchmark,) = choose(TAG_SETS, [only])
-    settings = settings_of(config, seeds, train, max_train, False, skip_bad, out)
+    settings = settings_of(context, config, seeds, train, max_train, False, skip_bad, out)
     result = compare_features(
         model_folder(model), DataFolder(data_folder(data)).holdings(benchmark), settings,
         choices=tuple(choice or ()), with_fine_tuning=fine_tuning,
