@@ -74,5 +74,7 @@ def joined() -> Iterator[Processes]:
     distributed.init_process_group("cpu:gloo,cuda:nccl" if has_gpu else "gloo")
     try:
         yield processes
+        # A process that leaves first takes its connections away from those still at work.
+        distributed.barrier()
     finally:
         distributed.destroy_process_group()
