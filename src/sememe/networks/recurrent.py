@@ -1,0 +1,126 @@
+"""LSTM layers: rows of vectors in, rows of vectors out, from the first position to the last.
+
+T positions, B rows, D inputs, H cells, P outputs, N = T × B places. Rows lie side by side, (T, B,
+…), as cuDNN wants them. Short rows are filled up at their ends, so that what reads forwards meets
+the filling last; what shall read backwards is given rows that were turned round.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class State(NamedTuple):
+    """Where a layer stands: what it said last, and its cells."""
+
+    output_BP: Tensor
+    cells_BH: Tensor
+
+
+class LSTMLayer(nn.Module):
+    """One LSTM layer whose outputs may be a projection of its cells (Sak et al. 2014).
+
+    It computes in float32 whatever flows around it: cuDNN knows no bfloat16 for these layers, and
+    on its tensor cores the products are rounded to TF32 anyway. With a clip the cells and outputs
+    are held inside ± that number at every step, as in the released ELMo; cuDNN cannot do
+    that to projected outputs, so those layers go step by step.
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        num_cells: int,
+        output_width: int = 0,
+        *,
+        cell_clip: float = 0.0,
+        output_clip: float = 0.0,
+    ) -> None:
+        """Outputs are the cells themselves where `output_width` is 0 or as many."""
+        super().__init__()
+        projected = output_width if 0 < output_width < num_cells else 0
+        self.num_cells, self.output_width = num_cells, output_width or num_cells
+        self.cell_clip, self.output_clip = cell_clip, output_clip
+        self.lstm = nn.LSTM(input_width, num_cells, proj_size=projected)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw weights evenly as PyTorch does; gates that forget start open (Gers et al. 2000)."""
+        bound = 1 / math.sqrt(self.num_cells)
+        for name, parameter in self.lstm.named_parameters():
+            if name.startswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        with torch.no_grad():
+            self.lstm.bias_ih_l0[self.num_cells : 2 * self.num_cells] = 1.0
+
+    def forward(self, x_TBD: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """The outputs (T, B, P), and where the layer stands after the last position."""
+        x_TBD = x_TBD.float()
+        if self.cell_clip or self.output_clip:
+            return self.forward_stepwise(x_TBD, state)
+        given = None if state is None else (state.output_BP[None], state.cells_BH[None])
+        outputs_TBP, (output_1BP, cells_1BH) = self.lstm(x_TBD, given)
+        return outputs_TBP, State(output_1BP[0], cells_1BH[0])
+
+    def forward_stepwise(self, x_TBD: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """What `forward` gives, one position after the other, with the clips."""
+        weights: Any = self.lstm
+        num_rows = x_TBD.shape[1]
+        if state is None:
+            state = State(
+                x_TBD.new_zeros(num_rows, self.output_width),
+                x_TBD.new_zeros(num_rows, self.num_cells),
+            )
+        bias_G = weights.bias_ih_l0 + weights.bias_hh_l0
+        seen_TBG = functional.linear(x_TBD, weights.weight_ih_l0, bias_G)
+        outputs = []
+        for seen_BG in seen_TBG:
+            gates_BG = seen_BG + state.output_BP @ weights.weight_hh_l0.t()
+            input_BH, forget_BH, new_BH, output_BH = gates_BG.chunk(4, 1)
+            cells_BH = forget_BH.sigmoid() * state.cells_BH + input_BH.sigmoid() * new_BH.tanh()
+            cells_BH = _clipped(cells_BH, self.cell_clip)
+            said_BP = output_BH.sigmoid() * cells_BH.tanh()
+            if weights.proj_size:
+                said_BP = _clipped(said_BP @ weights.weight_hr_l0.t(), self.output_clip)
+            outputs.append(said_BP)
+            state = State(said_BP, cells_BH)
+        return torch.stack(outputs), state
+
+
+def _clipped(x: Tensor, limit: float) -> Tensor:
+    return x.clamp(-limit, limit) if limit else x
+
+
+def turned_places(lengths_B: np.ndarray, num_positions: int) -> np.ndarray:
+    """Where each of N places goes when every row is turned round within its own length, int64."""
+    positions_T1 = np.arange(num_positions)[:, None]
+    is_inside_TB = positions_T1 < lengths_B
+    partners_TB = np.where(is_inside_TB, lengths_B - 1 - positions_T1, positions_T1)
+    return (partners_TB * len(lengths_B) + np.arange(len(lengths_B))).reshape(-1)
+
+
+class _Turned(torch.autograd.Function):
+    """Rows turned round; twice is not at all, so the gradient is turned the same way."""
+
+    @staticmethod
+    def forward(ctx: Any, x_NP: Tensor, places_N: Tensor) -> Tensor:
+        """Take every vector from its partner's place."""
+        ctx.save_for_backward(places_N)
+        return x_NP.index_select(0, places_N)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_NP: Tensor) -> tuple[Tensor, None]:
+        """Turn the gradients back."""
+        (places_N,) = ctx.saved_tensors
+        return gradient_NP.index_select(0, places_N), None
+
+
+def turn(x_TBP: Tensor, places_N: Tensor) -> Tensor:
+    """Rows turned round, each within its own length; `turned_places` says where to."""
+    return _Turned.apply(x_TBP.flatten(0, 1), places_N).view_as(x_TBP)
