@@ -23,10 +23,10 @@ from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.tokens import caching
 from sememe.tokens.mapped import MappedStore
+from sememe.tokens.splits import is_held_out
 from sememe.tokens.subwords import SubwordTokenizer
 
 DEFAULT_MEMORY = 512 << 20
-_MASK = (1 << 64) - 1
 
 
 class SubwordStore(MappedStore):
@@ -71,11 +71,7 @@ class SubwordStore(MappedStore):
     def is_validation(self, documents: np.ndarray) -> np.ndarray: ...
     def is_validation(self, documents: int | np.ndarray) -> bool | np.ndarray:
         """Whether a document, or each of several, is kept from training; the same in every run."""
-        if not 0 <= self.validation_share < 1:
-            raise OptionError(f"validation_share must lie in [0, 1), not {self.validation_share}.")
-        seed = _mixed(np.array(self.validation_seed & _MASK, np.uint64))
-        mixed = _mixed(np.asarray(documents, np.uint64) ^ seed)
-        is_held = (mixed >> np.uint64(11)) * 2.0**-53 < self.validation_share
+        is_held = is_held_out(np.asarray(documents), self.validation_share, self.validation_seed)
         return is_held if isinstance(documents, np.ndarray) else bool(is_held)
 
     def check_tokenizer(self, tokenizer: SubwordTokenizer) -> SubwordStore:
@@ -92,15 +88,6 @@ class SubwordStore(MappedStore):
             f"SubwordStore({str(self.path)!r}: {self.num_tokens:,} tokens in "
             f"{self.num_documents:,} documents)"
         )
-
-
-def _mixed(keys: Any) -> Any:
-    """Scatter 64 bits, one to one (a step of splitmix64)."""
-    with np.errstate(over="ignore"):
-        keys = keys + np.uint64(0x9E3779B97F4A7C15)
-        keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
 
 
 def open_or_build_subwords(
