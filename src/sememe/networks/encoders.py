@@ -178,11 +178,11 @@ class NetworkEncoder(nn.Module):
             tokens_ND = self._chosen(layers)
         return tokens_ND if self.reader is None else self.reader(tokens_ND, inputs)
 
-    def _last(self, inputs: Inputs) -> Tensor:
+    def _last(self, inputs: Inputs, wanted_M: Tensor | None = None) -> Tensor:
         network = self.network
         if isinstance(network, BERTNetwork):
-            return network.encode(*inputs[:4])
-        return network.encode(inputs.ids_N, inputs.positions_N, inputs.rows)
+            return network.encode(*inputs[:4], wanted_M)
+        return network.encode(inputs.ids_N, inputs.positions_N, inputs.rows, wanted_M)
 
     def _layers(self, inputs: Inputs) -> list[Tensor]:
         network = self.network
@@ -205,11 +205,27 @@ class NetworkEncoder(nn.Module):
         """
         if not self.is_standard:
             return means(tokens_ND, inputs)
+        return self._pooled(tokens_ND.index_select(0, self._wanted(inputs)))
+
+    def sequences_alone(self, inputs: Inputs) -> Tensor:
+        """`sequences` of `tokens`, without what the last block would do for other tokens."""
+        if not self.is_standard:
+            return self.sequences(self.tokens(inputs), inputs)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.is_frozen):
+            wanted_BD = self._last(inputs, self._wanted(inputs))
+        return self._pooled(wanted_BD)
+
+    def _wanted(self, inputs: Inputs) -> Tensor:
+        """The flat index of the token that stands for each sequence, (B,)."""
         starts = inputs.rows.starts
         assert starts is not None
-        if isinstance(self.network, BERTNetwork):
-            return self.network.pool(tokens_ND.index_select(0, starts[:-1].long()))
-        return tokens_ND.index_select(0, starts[1:].long() - 1)
+        return (
+            starts[:-1].long() if isinstance(self.network, BERTNetwork) else starts[1:].long() - 1
+        )
+
+    def _pooled(self, wanted_BD: Tensor) -> Tensor:
+        network = self.network
+        return network.pool(wanted_BD) if isinstance(network, BERTNetwork) else wanted_BD
 
     def depth_of(self, name: str) -> int:
         """The embedding lies at 0, block i at i + 1, what comes after the blocks above them."""

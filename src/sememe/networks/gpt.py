@@ -98,10 +98,12 @@ class GPTNetwork(nn.Module):
         hidden_ND = self.embedding(ids_BT.flatten(), positions_T.expand_as(ids_BT).flatten())
         return hidden_ND.to(self.precision)
 
-    def encode(self, ids_N: Tensor, positions_N: Tensor, rows: Rows) -> Tensor:
-        """Vectors of tokens laid end to end, (N, D)."""
+    def encode(
+        self, ids_N: Tensor, positions_N: Tensor, rows: Rows, wanted_M: Tensor | None = None
+    ) -> Tensor:
+        """Vectors of tokens laid end to end, (N, D), or of those that are wanted, (M, D)."""
         hidden_ND = self.embedding(ids_N, positions_N).to(self.precision)
-        return self.norm(self.stack(hidden_ND, rows))
+        return self.norm(self.stack(hidden_ND, rows, wanted_M))
 
     def next_logits(self, hidden_MD: Tensor) -> Tensor:
         """Score every word of the vocabulary as the next one, (…, V); tied to the embedding."""

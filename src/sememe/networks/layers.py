@@ -1,7 +1,8 @@
 """Linear maps, normalisation and tables whose weights follow the precision of their input.
 
 The weights stay in float32, where small steps add up; what flows through them may be bfloat16.
-A weight is cast where it is used, so that its gradient arrives in float32 again.
+A weight is cast where it is used, so that its gradient arrives in float32 again, or beforehand
+together with those of other layers (casting.py).
 """
 
 from __future__ import annotations
@@ -10,23 +11,34 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+Cast = tuple[Tensor, Tensor | None]  # a weight and its bias, if there is one
+
+
+def _cast(layer: Linear | LayerNorm, dtype: torch.dtype) -> Cast:
+    """The weight and the bias of a layer in a precision."""
+    if layer.cast is not None and layer.cast[0].dtype == dtype:
+        return layer.cast
+    return layer.weight.to(dtype), None if layer.bias is None else layer.bias.to(dtype)
+
 
 class Linear(nn.Linear):
     """y = x Wᵀ + b in the precision of x."""
 
+    cast: Cast | None = None
+
     def forward(self, x: Tensor) -> Tensor:
         """Map the last axis of x."""
-        bias = None if self.bias is None else self.bias.to(x.dtype)
-        return functional.linear(x, self.weight.to(x.dtype), bias)
+        return functional.linear(x, *_cast(self, x.dtype))
 
 
 class LayerNorm(nn.LayerNorm):
     """Layer normalisation in the precision of its input; means are taken in float32 inside."""
 
+    cast: Cast | None = None
+
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last axis of x."""
-        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
-        return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+        return functional.layer_norm(x, self.normalized_shape, *_cast(self, x.dtype), self.eps)
 
 
 def padded_table(

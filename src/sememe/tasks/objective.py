@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sememe.networks.casting import cast_at_once, trained_layers
 from sememe.networks.encoders import inputs_of
 from sememe.networks.heads import Head, Labelled
 from sememe.tasks.items import Item, ItemBatch
@@ -41,6 +42,10 @@ class TaskObjective(nn.Module):
             self.counted_by["language_loss"] = "following"
         if head.takes == "tokens" and hasattr(encoder, "leave_pooler"):
             encoder.leave_pooler()
+        has_short_way = head.takes == "sequences" and hasattr(encoder, "sequences_alone")
+        self._needs_tokens = bool(lm_weight) or not has_short_way
+        self._is_compiled = False
+        self._layers = trained_layers(self)
 
     @property
     def precision(self) -> torch.dtype:
@@ -53,6 +58,7 @@ class TaskObjective(nn.Module):
 
     def compile(self, **options: Any) -> None:
         """Compile the encoder, in place."""
+        self._is_compiled = True
         self.encoder.compile(**options)
 
     def counts(self, batch: ItemBatch) -> dict[str, Any]:
@@ -86,9 +92,21 @@ class TaskObjective(nn.Module):
         self, prepared: Prepared, counts: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The share of a batch in the loss, and the sums of its figures."""
+        if self._is_compiled or self.precision == torch.float32:
+            return self._shares(prepared, counts)
+        with cast_at_once(self._layers, self.precision):
+            return self._shares(prepared, counts)
+
+    def _shares(
+        self, prepared: Prepared, counts: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         labelled = prepared.labelled
-        tokens_ND = self.encoder.tokens(labelled.inputs)
-        sum_of_losses = self.head.loss(self._said(tokens_ND, labelled), labelled)
+        if self._needs_tokens:
+            tokens_ND = self.encoder.tokens(labelled.inputs)
+            outputs = self._said(tokens_ND, labelled)
+        else:
+            outputs = self.head(self.encoder.sequences_alone(labelled.inputs), labelled)
+        sum_of_losses = self.head.loss(outputs, labelled)
         loss, figures = sum_of_losses / counts["predicted"], {"task_loss": sum_of_losses.detach()}
         if prepared.next_M is not None:
             assert prepared.following_M is not None
@@ -102,6 +120,8 @@ class TaskObjective(nn.Module):
 
     def outputs(self, labelled: Labelled) -> Tensor:
         """What the head says of a batch."""
+        # Not for some tokens alone: products of few rows differ in their last bits with the number
+        # of threads, and a task that was loaded elsewhere should say what it said before.
         return self._said(self.encoder.tokens(labelled.inputs), labelled)
 
     def _said(self, tokens_ND: Tensor, labelled: Labelled) -> Tensor:
