@@ -102,7 +102,7 @@ def _limited(rows: Rows[Any], most: int) -> Rows[Any]:
     """Some of the rows, the same ones always, spread over the whole file."""
     if not most or len(rows) <= most:
         return rows
-    from sememe.tasks.items import random_order
+    from sememe.examples.shuffles import random_order
 
     chosen = sorted(random_order(len(rows), 1)[:most].tolist())
     return replace(rows, rows=[rows.rows[index] for index in chosen])

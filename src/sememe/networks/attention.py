@@ -82,10 +82,8 @@ def attend_rows(
         return attend_on_cpu(projected_N3HK, rows, is_causal=is_causal, dropout=dropout)
     queries_BHTK, keys_BHTK, values_BHTK = rows.padded(projected_N3HK).permute(2, 0, 3, 1, 4)
     if dropout and not projected_N3HK.is_cuda:
-        # PyTorch's function has no fast way for dropout on a CPU; ours draws faster.
         mask = row_mask(rows, is_causal, projected_N3HK.device)
-        weights_BHTS = attention_weights(queries_BHTK, keys_BHTK, mask_TS=mask)
-        mixed_BHTK = leave_out(weights_BHTS, dropout) @ values_BHTK
+        mixed_BHTK = _attend_leaving_out(queries_BHTK, keys_BHTK, values_BHTK, mask, dropout)
         return rows.flat(mixed_BHTK.transpose(1, 2))
     mask = None if is_causal else row_mask(rows, is_causal, projected_N3HK.device)
     mixed_BHTK = functional.scaled_dot_product_attention(
@@ -94,13 +92,56 @@ def attend_rows(
     return rows.flat(mixed_BHTK.transpose(1, 2))
 
 
+def attend_across(
+    queries_NHK: Tensor, projected_M2HK: Tensor, rows: Rows, others: Rows, *, dropout: float = 0.0
+) -> Tensor:
+    """Attend from each row to another one of its own: the M tokens of `others`, (N, H, K)."""
+    is_half = queries_NHK.dtype in HALF_PRECISION
+    if rows.starts is not None and others.starts is not None and queries_NHK.is_cuda and is_half:
+        keys_MHK, values_MHK = projected_M2HK.unbind(1)
+        return _flash(queries_NHK, keys_MHK, values_MHK, rows, others, False, dropout)
+    queries_BHTK = rows.padded(queries_NHK).transpose(1, 2)
+    keys_BHSK, values_BHSK = others.padded(projected_M2HK).permute(2, 0, 3, 1, 4)
+    mask = row_mask(others, False, queries_NHK.device)
+    if dropout and not queries_NHK.is_cuda:
+        mixed_BHTK = _attend_leaving_out(queries_BHTK, keys_BHSK, values_BHSK, mask, dropout)
+    else:
+        mixed_BHTK = functional.scaled_dot_product_attention(
+            queries_BHTK, keys_BHSK, values_BHSK, attn_mask=mask, dropout_p=dropout
+        )
+    return rows.flat(mixed_BHTK.transpose(1, 2))
+
+
+def _attend_leaving_out(
+    queries_BHTK: Tensor,
+    keys_BHSK: Tensor,
+    values_BHSK: Tensor,
+    mask: Tensor | None,
+    dropout: float,
+) -> Tensor:
+    # PyTorch's function has no fast way for dropout on a CPU; ours draws faster.
+    weights_BHTS = attention_weights(queries_BHTK, keys_BHSK, mask_TS=mask)
+    return leave_out(weights_BHTS, dropout) @ values_BHSK
+
+
 def _attend_unpadded(projected_N3HK: Tensor, rows: Rows, is_causal: bool, dropout: float) -> Tensor:
+    return _flash(*projected_N3HK.unbind(1), rows, rows, is_causal, dropout)
+
+
+def _flash(
+    queries_NHK: Tensor,
+    keys_MHK: Tensor,
+    values_MHK: Tensor,
+    rows: Rows,
+    others: Rows,
+    is_causal: bool,
+    dropout: float,
+) -> Tensor:
     """Attend with the flash kernel for rows of different lengths, which never sees padding."""
-    queries_NHK, keys_NHK, values_NHK = projected_N3HK.unbind(1)
     # torch.nn.attention.varlen offers the same kernel without dropout.
     return torch.ops.aten._flash_attention_forward(
-        queries_NHK, keys_NHK, values_NHK, rows.starts, rows.starts, rows.max_length,
-        rows.max_length, dropout, is_causal, False,
+        queries_NHK, keys_MHK, values_MHK, rows.starts, others.starts, rows.max_length,
+        others.max_length, dropout, is_causal, False,
     )[0]  # fmt: skip
 
 

@@ -7,17 +7,34 @@ at before it is overwritten.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from sememe.networks.config import GPTConfig
+from sememe.networks.config import TransformerConfig
+
+
+class SourceMemory(NamedTuple):
+    """The keys and values of sources in one layer, computed once for every step of a decoder."""
+
+    keys_BHSK: Tensor
+    values_BHSK: Tensor
+    mask: Tensor | None  # (B, 1, 1, S): False where a source has ended
+
+    def choose(self, rows_C: Tensor) -> SourceMemory:
+        """The memory of these rows alone."""
+        mask = None if self.mask is None else self.mask[rows_C]
+        return SourceMemory(self.keys_BHSK[rows_C], self.values_BHSK[rows_C], mask)
 
 
 class LayerMemory:
-    """The keys and values of one layer, (B, S, H, K)."""
+    """The keys and values of one layer, (B, S, H, K), and those of what it translates."""
 
     def __init__(self, keys_BSHK: Tensor, values_BSHK: Tensor) -> None:
         self.keys_BSHK, self.values_BSHK = keys_BSHK, values_BSHK
+        self.source: SourceMemory | None = None
         self.num_used = 0
 
     def extend(
@@ -29,13 +46,27 @@ class LayerMemory:
         self.values_BSHK[rows_B1, places_BT] = values_BTHK
         return self.keys_BSHK[:, : self.num_used], self.values_BSHK[:, : self.num_used]
 
+    def use(self, num_places: int) -> None:
+        """Make room for so many places where there is less."""
+        missing = num_places - self.keys_BSHK.shape[1]
+        if missing > 0:
+            wider = 0, 0, 0, 0, 0, max(missing, self.keys_BSHK.shape[1])
+            self.keys_BSHK = functional.pad(self.keys_BSHK, wider)
+            self.values_BSHK = functional.pad(self.values_BSHK, wider)
+        self.num_used = num_places
+
+    def choose(self, rows_C: Tensor) -> None:
+        """Go on with these rows alone; a row may be named twice."""
+        self.keys_BSHK = self.keys_BSHK.index_select(0, rows_C)
+        self.values_BSHK = self.values_BSHK.index_select(0, rows_C)
+
 
 class Memory:
     """The keys and values of every layer of a network."""
 
     def __init__(
         self,
-        config: GPTConfig,
+        config: TransformerConfig,
         num_rows: int,
         num_places: int,
         *,
@@ -51,4 +82,9 @@ class Memory:
     def use(self, num_places: int) -> None:
         """Say how many places of the longest row are in use, the coming tokens among them."""
         for layer in self.layers:
-            layer.num_used = num_places
+            layer.use(num_places)
+
+    def choose(self, rows_C: Tensor) -> None:
+        """Go on with these rows alone."""
+        for layer in self.layers:
+            layer.choose(rows_C)

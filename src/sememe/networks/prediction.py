@@ -56,6 +56,17 @@ def score_tokens(
     return Score(loss, num_right, torch.full_like(num_right, targets_M.shape[0]))
 
 
+def smoothing_of(hidden_MD: Tensor, table_VD: Tensor, targets_M: Tensor) -> Tensor:
+    """What smoothed labels add to the summed loss, to be times the share that is spread.
+
+    A share ε of the truth spread evenly makes the loss lse - (1 - ε) z_t - ε z̄, with z_t the score
+    of the target and z̄ the mean of all scores: the loss without it, and ε (z_t - z̄). The mean of
+    the scores is the score of the mean row, so no score is computed twice.
+    """
+    rows_MD = functional.embedding(targets_M, table_VD) - table_VD.mean(0)
+    return (hidden_MD.float() * rows_MD).sum()
+
+
 class _TokenScore(torch.autograd.Function):
     """What `score` computes of products with a table, in place and with its gradients at once.
 

@@ -13,12 +13,13 @@ import torch
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.randomness import stream_key
+from sememe.examples.shuffles import random_order
 from sememe.networks.words import WordEncoder
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import MANIFEST
 from sememe.tasks.config import DEFAULT_EPOCHS, HEAD_RATE, FinetuneConfig, default_rate
-from sememe.tasks.items import Item, ItemBatches, fingerprint, random_order
+from sememe.tasks.items import Item, ItemBatches, fingerprint
 from sememe.tasks.objective import TaskObjective, say
 from sememe.tasks.opening import Opened, open_encoder, weights_hash, words_hash
 from sememe.tasks.words import reads_of

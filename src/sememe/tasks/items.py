@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from sememe.examples.randomness import GOLDEN, stream_key
+from sememe.examples.randomness import stream_key
 from sememe.examples.sequences import Sequence
+from sememe.examples.shuffles import random_order
 
 _ROWS, _BATCHES = 0x511, 0x512  # the purposes of streams of random numbers
 
@@ -93,16 +94,6 @@ class ItemBatches:
             batches += np.split(block, range(self.batch_size, len(block), self.batch_size))
         shuffled = random_order(len(batches), stream_key(self.seed, _BATCHES, epoch))
         return [batches[index] for index in shuffled]
-
-
-def random_order(size: int, key: int) -> np.ndarray:
-    """The numbers below `size` in an order that the key decides: sorted by SplitMix64."""
-    with np.errstate(over="ignore"):
-        z = np.uint64(key) + np.arange(1, size + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    return np.argsort(z, kind="stable")
 
 
 def fingerprint(items: Several[Item]) -> str:

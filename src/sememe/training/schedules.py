@@ -14,10 +14,15 @@ def warmup_steps(config: TrainingConfig, num_steps: int) -> int:
 
 
 def rate_at(step: int, num_steps: int, config: TrainingConfig) -> float:
-    """The rate of a step: a straight rise, then a fall that ends where the run ends."""
+    """The rate of a step: a straight rise, then a fall that ends where the run ends.
+
+    The Transformer's own fall knows no end: with the step's inverse square root.
+    """
     rising = warmup_steps(config, num_steps)
     if step < rising:
         return config.learning_rate * (step + 1) / rising
+    if config.schedule == "inverse-sqrt":
+        return config.learning_rate * math.sqrt(max(1, rising) / (step + 1))
     done = (step - rising) / max(1, num_steps - rising)
     low = config.final_rate
     if config.schedule == "linear":
