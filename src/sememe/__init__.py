@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sememe.evaluation import evaluate_words as evaluate_words
     from sememe.examples.docstrings import docstring_rows as docstring_rows
     from sememe.examples.docstrings import docstring_texts as docstring_texts
+    from sememe.networks.elmo_model import ELMo as ELMo
     from sememe.networks.pretraining import BERT as BERT
     from sememe.networks.pretraining import GPT as GPT
     from sememe.static.counts import Counts as Counts
@@ -53,6 +54,7 @@ _HOMES = {
     "Classify": "sememe.tasks.classify",
     "Counts": "sememe.static.counts",
     "CountsConfig": "sememe.static.counts",
+    "ELMo": "sememe.networks.elmo_model",
     "FastText": "sememe.static.fasttext.model",
     "FastTextClassifier": "sememe.static.fasttext.classifier",
     "FastTextClassifierConfig": "sememe.static.fasttext.classifier",
@@ -91,6 +93,7 @@ __all__ = [
     "Classify",
     "Counts",
     "CountsConfig",
+    "ELMo",
     "FastText",
     "FastTextClassifier",
     "FastTextClassifierConfig",

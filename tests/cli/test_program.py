@@ -21,6 +21,7 @@ COMMANDS = [
     ("train", "fasttext"),
     ("train", "classifier"),
     ("train", "glove"),
+    ("train", "elmo"),
     ("train", "tokenizer"),
     ("train", "bert"),
     ("train", "gpt"),

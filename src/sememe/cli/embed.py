@@ -23,6 +23,7 @@ EXAMPLES = examples(
     "sememe embed runs/bert texts.txt --out vectors.npy",
     "sememe embed runs/bert texts.txt --layers sum-last-four --pool cls --out vectors.npy",
     "sememe embed bert-base-chinese news.jsonl --field body --pool words --language zh -o w.npy",
+    "sememe embed runs/elmo texts.txt --layers 1 --pool words --out words.npy",
     "sememe embed runs/word2vec texts.txt --out vectors.npy",
 )
 
@@ -33,7 +34,8 @@ def embed(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="A BERT's or GPT's folder, or word vectors of any format."
+            metavar="MODEL",
+            help="A BERT's, GPT's or ELMo's folder, or word vectors of any format.",
         ),
     ],
     file: Annotated[

@@ -51,6 +51,9 @@ def open_embedder(
     if (model / CONFIG).is_file():
         choice = int(layers) if layers.lstrip("-").isdigit() else layers
         embed = _network_embedder(model, choice, pool, settings, device)
+    elif _kind(model) == "elmo":
+        choice = int(layers) if layers.lstrip("-").isdigit() else layers
+        embed = _elmo_embedder(model, choice, pool, settings, device)
     else:
         if layers != "last":
             raise OptionError("Word vectors have no layers: leave --layers out.")
@@ -64,19 +67,53 @@ def _text_settings(model: Path, language: str, keep_case: bool) -> TextSettings:
     """How the model's own text was read, as far as it says, with what the user says instead."""
     from dataclasses import fields, replace
 
-    from sememe.storage.folder import MANIFEST, read_json
     from sememe.text.settings import TextSettings
 
     settings = TextSettings()
-    if (model / MANIFEST).is_file():
-        manifest = read_json(model / MANIFEST)
-        kept = manifest.get("text") if isinstance(manifest, dict) else None
-        if isinstance(kept, dict):
-            names = {field.name for field in fields(TextSettings)}
-            settings = TextSettings(**{key: kept[key] for key in kept if key in names})
+    kept = _manifest(model).get("text")
+    if isinstance(kept, dict):
+        names = {field.name for field in fields(TextSettings)}
+        settings = TextSettings(**{key: kept[key] for key in kept if key in names})
     if language and language != settings.language:
         settings = replace(settings, language=language, dictionary="")
     return replace(settings, lowercase=False) if keep_case else settings
+
+
+def _manifest(model: Path) -> dict[str, Any]:
+    """What sememe.json says, where there is one."""
+    from sememe.storage.folder import MANIFEST, read_json
+
+    manifest = read_json(model / MANIFEST) if (model / MANIFEST).is_file() else {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _kind(model: Path) -> str:
+    return str(_manifest(model).get("kind", ""))
+
+
+def _elmo_embedder(
+    model: Path, layers: Any, pool: Any, settings: TextSettings, device: str
+) -> Callable[[Sequence[str]], Iterator[Embedded]]:
+    from sememe.networks.pretraining import need_torch
+
+    need_torch()
+    from sememe.networks.elmo_model import ELMo
+    from sememe.networks.elmo_reading import embed_text_words, pooled
+    from sememe.training.precision import choose_device
+
+    if pool == "cls":
+        raise OptionError("ELMo has no [CLS]; choose pool mean, max or words.")
+    opened = ELMo.load(model).opened._replace(text=settings)
+    opened.network.to(choose_device(device))
+
+    def embedded(texts: Sequence[str]) -> Iterator[Embedded]:
+        for own in embed_text_words(opened, texts, layers):
+            if pool == "words":
+                yield Embedded(own.vectors_WD, own.words, not own.words)
+            else:
+                yield Embedded(pooled(own.vectors_WD, pool)[None], [], not own.words)
+
+    return embedded
 
 
 def _network_embedder(

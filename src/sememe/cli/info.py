@@ -52,12 +52,17 @@ def describe(path: Path) -> dict[str, Any]:
     manifest = read_json(path / MANIFEST)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
         raise ArtifactError(f"{path / MANIFEST} is not a manifest of ours.")
+    if manifest["kind"] == "elmo":
+        sizes = {"parameters": _num_weights(path), "size": _size(path)}
+        more = {key: value for key, value in manifest.items() if key != "plan"}
+        return {"kind": "elmo", "path": str(path), **sizes, **more}
     if manifest["kind"] == "tokens":
         return _token_store(path)
     if manifest["kind"] == "subwords":
         return _subword_store(path)
-    if manifest["kind"] in ("fasttext-classifier", "tokenizer"):
-        return {"kind": manifest["kind"], "path": str(path), "size": _size(path), **manifest}
+    if manifest["kind"] in ("fasttext-classifier", "tokenizer", "transformer", "seq2seq"):
+        more = {key: value for key, value in manifest.items() if key != "plan"}
+        return {"kind": manifest["kind"], "path": str(path), "size": _size(path), **more}
     return _model(path, manifest)
 
 
@@ -109,6 +114,13 @@ def _num_parameters(folder: Path) -> int | None:
     files = sorted(folder.glob("*.safetensors"))
     shapes = [shape for file in files for shape in tensor_shapes(file).values()]
     return sum(math.prod(shape) for shape in shapes) if files else None
+
+
+def _num_weights(folder: Path) -> int:
+    """How many numbers the weights of an ELMo are; its words have a file of their own."""
+    from sememe.storage.tensors import tensor_shapes
+
+    return sum(math.prod(shape) for shape in tensor_shapes(folder / "model.safetensors").values())
 
 
 def _token_store(path: Path) -> dict[str, Any]:

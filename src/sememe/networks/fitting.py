@@ -41,14 +41,14 @@ def fit(model: Pretrained, corpus: Any, request: Request) -> None:
 
 def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
-    writer = _writer(training.tensorboard) if processes.is_main else None
+    writer = writer_of(training.tensorboard) if processes.is_main else None
     texts = open_texts(
         model, corpus, tokenizer=request.tokenizer, store=request.store, reporter=reporter
     )
     source = texts.source(model, "train")
     validation = validation_of(texts.held_out(model, reporter), training.evaluate_batches)
     plan = _plan(model, texts)
-    if _take_finished(model, request, plan):
+    if take_finished(model, request, plan):
         return
     model.languages = texts.shares(source)
     model.network = model.new_network()
@@ -61,7 +61,7 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
         validation=validation,
         on_validation=with_perplexity(model, texts, validation),
         reporter=reporter,
-        keeper=_keeper(model, request),
+        keeper=keeper_of(model, request),
         resume=request.resume,
         plan=plan,
         writer=writer,
@@ -90,7 +90,7 @@ def _plan(model: Pretrained, texts: Texts) -> dict[str, Any]:
     }
 
 
-def _take_finished(model: Pretrained, request: Request, plan: dict[str, Any]) -> bool:
+def take_finished(model: Any, request: Request, plan: dict[str, Any]) -> bool:
     """Open the model that a run to be resumed has finished already, where there is one."""
     out = request.out
     if not request.resume or out is None or not (out / MANIFEST).exists():
@@ -114,14 +114,14 @@ def _greeting(model: Pretrained) -> str:
     )
 
 
-def _keeper(model: Pretrained, request: Request) -> Checkpoints | None:
+def keeper_of(model: Any, request: Request) -> Checkpoints | None:
     """Where the checkpoints lie: beside the model to be."""
     if request.out is None:
         return None
     return Checkpoints(f"{request.out}.checkpoints", keep=model.training.keep)
 
 
-def _writer(folder: str) -> Any:
+def writer_of(folder: str) -> Any:
     """TensorBoard's writer, where a folder for it is given."""
     if not folder:
         return None

@@ -8,12 +8,16 @@ the filling last; what shall read backwards is given rows that were turned round
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+# Said on a CPU of every projected layer, although there is nothing that one could do.
+warnings.filterwarnings("ignore", message="LSTM with projections is not supported with oneDNN")
 
 
 class State(NamedTuple):
@@ -56,8 +60,8 @@ class LSTMLayer(nn.Module):
                 nn.init.zeros_(parameter)
             else:
                 nn.init.uniform_(parameter, -bound, bound, generator=generator)
-        with torch.no_grad():
-            self.lstm.bias_ih_l0[self.num_cells : 2 * self.num_cells] = 1.0
+        bias_G: Any = self.lstm.bias_ih_l0
+        nn.init.ones_(bias_G[self.num_cells : 2 * self.num_cells])
 
     def forward(self, x_TBD: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """The outputs (T, B, P), and where the layer stands after the last position."""

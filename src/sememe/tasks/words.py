@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from collections.abc import Sequence as Several
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 import torch
 
 from sememe.errors import OptionError
-from sememe.examples.labelled.running_text import word_places
+from sememe.examples.running_words import places_in, written
 from sememe.examples.sequences import Sequence
 from sememe.networks.interchange.layout import CONFIG
 from sememe.networks.words import BETWEEN_ID, NUM_MARKS, START_ID, UNKNOWN_ID, Reads, WordEncoder
@@ -22,7 +20,6 @@ from sememe.storage.folder import MANIFEST, read_json
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.encoding import Framed, kept_sizes
 from sememe.text.settings import TextSettings
-from sememe.text.words import write_word
 from sememe.tokens.subwords import Encoding
 from sememe.vectors import WordVectors, load
 from sememe.vectors.lexicon import Lexicon
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 # A word alone knows nothing of its neighbors: tags and answers are read by a BiLSTM.
 READER_WIDTH = 128
-_SPACED = re.compile(r"\S+")
 _DROPOUT = 0.1
 
 
@@ -48,7 +44,7 @@ class WordCoder:
 
     def encode(self, texts: Several[str]) -> list[Encoding]:
         """Cut texts into words that know their places; a text that is a known word is one."""
-        cut = self._cut(texts)
+        cut = places_in(texts, self.text)
         return [self._encoded(text, places) for text, places in zip(texts, cut, strict=True)]
 
     def _encoded(self, text: str, places: list[tuple[int, int]]) -> Encoding:
@@ -75,18 +71,7 @@ class WordCoder:
         return found
 
     def _written(self, word: str) -> str:
-        if self.text.mode == "chinese" and self.text.lowercase:
-            from sememe.text.chinese import narrow
-
-            word = narrow(word)
-        return self.lexicon.spelling(write_word(word, self.text.lowercase))
-
-    def _cut(self, texts: Several[str]) -> Iterator[list[tuple[int, int]]]:
-        if self.text.mode == "whitespace":
-            return ([match.span() for match in _SPACED.finditer(text)] for text in texts)
-        if self.text.mode == "chinese":
-            return _chinese_places(texts, self.text)
-        return (word_places(text) for text in texts)
+        return self.lexicon.spelling(written(word, self.text))
 
     def room(self, num_texts: int) -> int:
         """How many words of so many texts fit into a sequence beside its marks."""
@@ -107,23 +92,6 @@ class WordCoder:
             segments_T[sizes[0] + 1 :] = 1
             starts = (1, sizes[0] + 2)
         return Framed(Sequence(ids_T, segments_T), starts, tuple(sizes), is_cut)
-
-
-def _chinese_places(texts: Several[str], settings: TextSettings) -> Iterator[list[tuple[int, int]]]:
-    """Where rjieba's words lie in each text, in characters."""
-    from sememe.text.chinese import ChineseSegmenter, narrow
-
-    with ChineseSegmenter(settings, 1) as segmenter:
-        for text in texts:
-            # Full-width letters would be taken apart; the plain ones stand in the same places.
-            data = (narrow(text) if settings.lowercase else text).encode("utf-8", "replace")
-            starts = segmenter.word_starts(data, np.array([len(data)]))
-            # A byte of the form 10xxxxxx continues a character; the others start one.
-            chars = np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80)
-            firsts = [int(chars[start]) - 1 for start in starts.tolist() if start < len(data)]
-            ends = [*firsts, len(text)][1:]
-            places = zip(firsts, ends, strict=True)
-            yield [(start, end) for start, end in places if text[start:end].strip()]
 
 
 # ---- from what a user gives -----------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""The command that trains ELMo: text in, a model folder out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from sememe.cli import pretraining, training
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples, print_json
+from sememe.networks.elmo_config import CasedTextSettings, ELMoTrainingConfig
+
+EXAMPLES = examples(
+    "sememe train elmo --out runs/elmo --budget 5m",
+    "sememe train elmo my-texts/ --out runs/mine --preset small --epochs 3",
+    "sememe train elmo news.txt --language zh --out runs/news",
+    "sememe train elmo tokens.txt --language none --input words --out runs/tokens",
+    "sememe train elmo my-texts/ --out runs/mine --preset small --epochs 3 --resume",
+)
+
+Preset = Literal["tiny", "mini", "small", "medium", "original"]
+
+
+@expand(config="Training", text="Text")
+def elmo(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
+    input: Annotated[
+        Literal["characters", "words", "subwords"],
+        typer.Option(help="How words come in: by characters, a vector each, or by sub-words."),
+    ] = "characters",
+    num_layers: Annotated[
+        int | None, typer.Option(help="LSTM layers each way, instead of the preset's.")
+    ] = None,
+    num_cells: Annotated[
+        int | None, typer.Option(help="Cells of a layer, instead of the preset's.")
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Numbers a layer gives, instead of the preset's.")
+    ] = None,
+    filters: Annotated[
+        str | None, typer.Option(help='Filters over characters, such as "1:32 2:64 3:128".')
+    ] = None,
+    num_highways: Annotated[
+        int | None, typer.Option(help="Highway layers, instead of the preset's.")
+    ] = None,
+    dropout: pretraining.Dropout = None,
+    cell_clip: Annotated[
+        float | None, typer.Option(help="Hold cells inside ± this, without cuDNN: slow.")
+    ] = None,
+    output_clip: Annotated[
+        float | None, typer.Option(help="Hold projections inside ± this, without cuDNN: slow.")
+    ] = None,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: ELMoTrainingConfig,
+    text: CasedTextSettings,
+) -> None:
+    """Train ELMo: words in context, from what comes before them and after them.
+
+    The options carry the names of the Python call:
+    sememe.ELMo(preset="tiny", budget="5m").fit("text.txt").
+    """
+    from dataclasses import asdict
+
+    from sememe.networks.elmo_model import ELMo
+    from sememe.progress import Reporter
+
+    sizes = pretraining.given(
+        num_layers=num_layers, num_cells=num_cells, width=width, filters=filters,
+        num_highways=num_highways, dropout=dropout, cell_clip=cell_clip, output_clip=output_clip,
+    )  # fmt: skip
+    model = ELMo(preset, input=input, **sizes, **asdict(config))
+    out = training.checked_out(out, model.kind)
+    model.fit(
+        corpus, text=text, store=store, out=out, resume=resume, progress=Reporter(quiet=quiet)
+    )
+    figures = model.history.last()
+    if json:
+        print_json({"path": str(out), "words": len(model.vocabulary), "figures": figures})
+        return
+    typer.echo(f"Saved ELMo {preset} to {out}")
+    if line := summary(figures):
+        typer.echo(line)
+
+
+def summary(figures: dict[str, Any]) -> str:
+    """The perplexities of the last validation, beside what counts alone would reach."""
+    if "validation_perplexity" not in figures:
+        return ""
+    return (
+        f"perplexity: {figures['validation_forward_perplexity']:,.1f} forwards, "
+        f"{figures['validation_backward_perplexity']:,.1f} backwards "
+        f"(by frequency alone: {figures['validation_unigram_perplexity']:,.1f})"
+    )

@@ -1,0 +1,108 @@
+"""What ELMo learns, in the terms of the training loop: the next word, and the word before.
+
+B rows, T positions, M predictions of a direction. The mark that begins a sentence is never to be
+predicted forwards, nor its end backwards: each follows from the mark beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sememe.examples.word_rows import BEGIN_ID, END_ID, UNKNOWN_ID, WordRows
+from sememe.networks.elmo import ELMoInputs, ELMoNetwork, rows_of_words
+from sememe.networks.sampled_softmax import Sampler, Samples
+from sememe.networks.word_forms import Forms
+
+
+class Lesson(NamedTuple):
+    """What one direction is to predict: from which places, and which words."""
+
+    places_M: Tensor
+    targets_M: Tensor
+
+
+class ELMoBatch(NamedTuple):
+    """A batch as tensors."""
+
+    inputs: ELMoInputs
+    forward: Lesson
+    backward: Lesson
+    samples: Samples | None
+
+
+class BidirectionalObjective(nn.Module):
+    """Both directions' losses, added (Peters et al. 2018, 3.1)."""
+
+    counted_by: Mapping[str, str] = {
+        "forward_loss": "forward", "backward_loss": "backward",
+    }  # fmt: skip
+
+    def __init__(self, network: ELMoNetwork, forms: Forms, sampler: Sampler | None = None) -> None:
+        """With a sampler the softmax of training is taken over samples."""
+        super().__init__()
+        self.network = network
+        self.forms, self.sampler = forms, sampler
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What flows outside the LSTMs."""
+        return self.network.precision
+
+    @precision.setter
+    def precision(self, value: torch.dtype) -> None:
+        self.network.precision = value
+
+    def compile(self, **options: Any) -> None:
+        """Nothing: cuDNN has its own program for the LSTMs, where the time goes."""
+
+    def counts(self, batch: WordRows) -> dict[str, int]:
+        """Words and marks of a batch, and what each direction predicts."""
+        return {
+            "tokens": int(batch.lengths_B.sum()),
+            "forward": int(_asked(batch, +1).sum()),
+            "backward": int(_asked(batch, -1).sum()),
+        }
+
+    def prepare(self, batch: WordRows) -> ELMoBatch:
+        """Find the distinct words of a batch and what is to be predicted."""
+        distinct_U, index = np.unique(batch.ids_BT, return_inverse=True)
+        inputs = rows_of_words(
+            index.reshape(batch.ids_BT.shape), batch.lengths_B, self.forms.of_ids(distinct_U)
+        )
+        samples = None if self.sampler is None else self.sampler.draw(batch.key)
+        return ELMoBatch(inputs, self._lesson(batch, +1), self._lesson(batch, -1), samples)
+
+    def _lesson(self, batch: WordRows, step: int) -> Lesson:
+        """What the direction that goes by `step` predicts; rare words are the unknown one."""
+        is_asked_BT = _asked(batch, step)
+        targets_BT = np.roll(batch.ids_BT, -step, 1)
+        targets_BT = np.where(targets_BT < self.network.config.vocab_size, targets_BT, UNKNOWN_ID)
+        return Lesson(
+            torch.from_numpy(np.flatnonzero(is_asked_BT.T)),
+            torch.from_numpy(targets_BT.T[is_asked_BT.T].astype(np.int64)),
+        )
+
+    def forward(
+        self, batch: ELMoBatch, counts: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The share of a batch in the loss, and the sums of its figures."""
+        read = self.network.read(batch.inputs)
+        samples = batch.samples if self.training else None
+        forward = self.network.loss(read.forward[-1], *batch.forward, samples)
+        backward = self.network.loss(read.backward[-1], *batch.backward, samples)
+        loss = forward / counts["forward"] + backward / counts["backward"]
+        return loss, {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
+
+
+def _asked(batch: WordRows, step: int) -> np.ndarray:
+    """Which places of the rows have a next word (step 1) or one before (-1) to predict, (B, T)."""
+    positions_T = np.arange(batch.ids_BT.shape[1])
+    lengths_B1 = batch.lengths_B[:, None]
+    is_there_BT = (positions_T + step < lengths_B1) & (positions_T + step >= 0)
+    is_there_BT &= positions_T < lengths_B1
+    return is_there_BT & (np.roll(batch.ids_BT, -step, 1) != (BEGIN_ID if step > 0 else END_ID))
