@@ -39,6 +39,7 @@ def test_the_public_names_are_these():
         "Tag",
         "TextSettings",
         "TokenStore",
+        "Transformer",
         "Word2Vec",
         "Word2VecConfig",
         "WordVectors",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sememe.tasks.pairs import Pairs as Pairs
     from sememe.tasks.regress import Regress as Regress
     from sememe.tasks.tag import Tag as Tag
+    from sememe.tasks.translate import Transformer as Transformer
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
     from sememe.tokens.subwords import SubwordTokenizer as SubwordTokenizer
@@ -72,6 +73,7 @@ _HOMES = {
     "Tag": "sememe.tasks.tag",
     "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
+    "Transformer": "sememe.tasks.translate",
     "Word2Vec": "sememe.static.word2vec",
     "Word2VecConfig": "sememe.static.word2vec",
     "WordVectors": "sememe.vectors",
@@ -110,6 +112,7 @@ __all__ = [
     "Tag",
     "TextSettings",
     "TokenStore",
+    "Transformer",
     "Word2Vec",
     "Word2VecConfig",
     "WordVectors",

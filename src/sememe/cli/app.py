@@ -27,6 +27,7 @@ from sememe.cli import (
     plot_attention,
     study,
     train,
+    translate,
     words,
 )
 from sememe.cli.failures import drop_output, tell_failures
@@ -35,7 +36,8 @@ from sememe.cli.screen import examples
 
 ORDER = (
     "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
-    "embed", "finetune", "predict", "evaluate", "compare", "study", "plot", "convert", "info",
+    "translate", "embed", "finetune", "predict", "evaluate", "compare", "study", "plot", "convert",
+    "info",
 )  # fmt: skip
 
 
@@ -95,6 +97,7 @@ words.register(app)
 app.command("fill", epilog=fill.EXAMPLES)(fill.fill)
 app.command("next", epilog=next_sentence.EXAMPLES)(next_sentence.next_sentence)
 app.command("generate", epilog=generate.EXAMPLES)(generate.generate)
+app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
 app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
 app.add_typer(finetune.app, name="finetune")
 app.command("predict", epilog=classify.PREDICT_EXAMPLES)(classify.predict)

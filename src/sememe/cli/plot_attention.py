@@ -1,4 +1,4 @@
-"""Where a BERT or GPT looks, as a picture or as numbers."""
+"""Where a BERT, a GPT or a model that translates looks, as a picture or as numbers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,24 @@ EXAMPLES = examples(
     f'sememe plot attention runs/bert "{SENTENCE}" --layer 2 --head 1 --out it.png',
     'sememe plot attention runs/news "国王喜欢读书。" "他有很多书。" --out pair.svg',
     'sememe plot attention gpt2 "The cat sat on the mat" --layer 5 --head 2 --json',
+    'sememe plot attention runs/de "A dog that he had seen ran away." --out order.png',
 )
 
 
 def attention(
     model: Annotated[
         Path,
-        typer.Argument(metavar="MODEL", help="Folder of a BERT or GPT, ours or Hugging Face's."),
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder of a BERT or GPT, ours or Hugging Face's, or of a model that translates.",
+        ),
     ],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.")],
     text2: Annotated[
-        str | None, typer.Argument(metavar="TEXT2", help="A second one, for BERT: a pair.")
+        str | None,
+        typer.Argument(
+            metavar="TEXT2", help="A second one, for BERT: a pair; or the translation to look at."
+        ),
     ] = None,
     layer: Annotated[
         int | None, typer.Option(help="The block, from 1; left out: the last one.")
@@ -48,7 +55,13 @@ def attention(
 
     A row is the token that looks; the darker a cell of it, the more it looks at the token of that
     column. With --json the numbers are printed, and a picture is drawn only where --out says.
+    For a model that translates, rows are the words of the translation, columns those of the text.
     """
+    from sememe.storage.folder import kind_of_folder
+
+    if kind_of_folder(model) in ("transformer", "seq2seq"):
+        _translated(model, text, text2, layer, head, out, title, json)
+        return
     opened = open_network(model, device="cpu")
     from sememe.networks.inspection import attention_maps
 
@@ -73,6 +86,45 @@ def attention(
             {
                 "tokens": maps.tokens, "segments": maps.segments, "layer": layer, "head": head,
                 "weights": weights_TS.tolist(),
+            }
+        )  # fmt: skip
+        return
+    for path in paths:
+        typer.echo(f"Saved {path}")
+
+
+def _translated(
+    model: Path,
+    text: str,
+    text2: str | None,
+    layer: int | None,
+    head: int | None,
+    out: list[Path] | None,
+    title: str,
+    as_json: bool,
+) -> None:
+    """Show where the words of a translation look in their source."""
+    from sememe.networks.pretraining import need_torch
+
+    need_torch()
+    from sememe.tasks.translation_folder import open_translator
+
+    found = open_translator(model, device="cpu").attention(text, text2, layer=layer, head=head)
+    paths = out or ([] if as_json else [Path("attention.png")])
+    if paths:
+        from sememe import plots
+
+        of = f"head {head}" if head else f"mean of {found.num_heads} heads"
+        one = found.num_layers == 1 and found.num_heads == 1
+        plots.attention(
+            found.target, found.weights_TS, paths, columns=found.source,
+            title=title or ("" if one else f"layer {found.layer}, {of}"),
+        )  # fmt: skip
+    if as_json:
+        print_json(
+            {
+                "source": found.source, "target": found.target, "layer": found.layer, "head": head,
+                "translation": found.translation, "weights": found.weights_TS.tolist(),
             }
         )  # fmt: skip
         return

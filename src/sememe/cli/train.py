@@ -16,6 +16,7 @@ from sememe.cli import (
     train_glove,
     train_gpt,
     train_tokenizer,
+    train_transformer,
     train_word2vec,
 )
 
@@ -48,3 +49,4 @@ app.command(epilog=train_elmo.EXAMPLES)(train_elmo.elmo)
 app.command(epilog=train_tokenizer.EXAMPLES)(train_tokenizer.tokenizer)
 app.command(epilog=train_bert.EXAMPLES)(train_bert.bert)
 app.command(epilog=train_gpt.EXAMPLES)(train_gpt.gpt)
+app.command(epilog=train_transformer.EXAMPLES)(train_transformer.transformer)

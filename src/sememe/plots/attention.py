@@ -22,22 +22,25 @@ def attention(
     weights_TS: np.ndarray,
     path: Paths,
     *,
+    columns: Sequence[str] | None = None,
     segments: Sequence[int] | None = None,
     title: str = "",
 ) -> Figure:
     """Draw where each token (a row) looks: the darker a cell, the more attention its column gets.
 
-    A thin line parts the texts of a pair, which `segments` tells apart.
+    `columns` are the tokens that are looked at where they are others: those of a source. A thin
+    line parts the texts of a pair, which `segments` tells apart.
     """
     paths = check_paths(path)
     weights_TS = np.asarray(weights_TS, np.float64)
-    if not tokens or weights_TS.shape != (len(tokens), len(tokens)):
+    columns = tokens if columns is None else columns
+    if not tokens or weights_TS.shape != (len(tokens), len(columns)):
         raise OptionError(
-            f"An attention picture needs a weight for each pair of its {len(tokens)} tokens, "
-            f"not weights of shape {weights_TS.shape}."
+            f"An attention picture needs a weight for each pair of its {len(tokens)} tokens "
+            f"and {len(columns)} columns, not weights of shape {weights_TS.shape}."
         )
-    with styled([*tokens, title]):
-        figure, axes = _table(tokens, title)
+    with styled([*tokens, *columns, title]):
+        figure, axes = _table(tokens, columns, title)
         _shade(axes, weights_TS)
         changes = np.flatnonzero(np.diff(segments or [0]))
         for edge in (changes + 1).tolist():
@@ -47,17 +50,15 @@ def attention(
     return figure
 
 
-def _table(tokens: Sequence[str], title: str) -> tuple[Figure, Axes]:
-    label = 0.15 + 0.1 * max(len(token) for token in tokens)
-    body = _CELL * len(tokens)
-    top = label + (0.45 if title else 0.1)
-    width, height = label + body + _MARGIN, top + body + _MARGIN
-    figure = new_figure(max(width, 3.5), height)
-    width = max(width, 3.5)
-    axes = figure.add_axes((label / width, _MARGIN / height, body / width, body / height))
-    places = np.arange(len(tokens)) + 0.5
-    axes.set_yticks(places, tokens, color=INK, fontsize=9.5)
-    axes.set_xticks(places, tokens, color=INK, fontsize=9.5, rotation=90)
+def _table(tokens: Sequence[str], columns: Sequence[str], title: str) -> tuple[Figure, Axes]:
+    left, above = (0.15 + 0.1 * max(map(len, names)) for names in (tokens, columns))
+    wide, high = _CELL * len(columns), _CELL * len(tokens)
+    top = above + (0.45 if title else 0.1)
+    width, height = max(left + wide + _MARGIN, 3.5), top + high + _MARGIN
+    figure = new_figure(width, height)
+    axes = figure.add_axes((left / width, _MARGIN / height, wide / width, high / height))
+    axes.set_yticks(np.arange(len(tokens)) + 0.5, tokens, color=INK, fontsize=9.5)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, color=INK, fontsize=9.5, rotation=90)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)

@@ -141,3 +141,12 @@ def check_replaceable(folder: Path, kind: str) -> None:
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
         raise WriteError(f"{folder} exists and is not a {kind} model; choose another name.")
+
+
+def kind_of_folder(folder: Path) -> str | None:
+    """What sememe.json says a folder holds; None where it is none of ours."""
+    if not (folder / MANIFEST).is_file():
+        return None
+    manifest = read_json(folder / MANIFEST)
+    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+    return kind if isinstance(kind, str) else None

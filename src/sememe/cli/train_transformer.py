@@ -1,0 +1,73 @@
+"""The command that trains the Transformer: pairs of texts in, a model folder out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from sememe.cli import pretraining, training, translation
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples
+from sememe.networks.translation_config import TranslationTrainingConfig
+
+EXAMPLES = examples(
+    "sememe train transformer train.en train.de --out runs/de --epochs 30",
+    "sememe train transformer train.en.gz train.de.gz --dev-source val.en --dev-target val.de -o "
+    "runs/de",
+    "sememe train transformer eng-cmn.tsv --lowercase --budget 20m --out runs/zh",
+    "sememe train transformer pairs.jsonl --column source=en --column target=zh --out runs/zh",
+    "sememe train transformer train.en train.de --preset base --warmup 4000 --steps 100000 -o "
+    "runs/base",
+)
+
+Preset = Literal["tiny", "small", "base", "big"]
+
+
+@expand(config="Training")
+def transformer(
+    source: translation.Source,
+    target: translation.Target = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    dev_source: translation.DevSource = None,
+    dev_target: translation.DevTarget = None,
+    column: translation.Columns = None,
+    skip_bad: translation.SkipBad = False,
+    encoding: translation.Encoding = "utf-8",
+    preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "small",
+    tokenizer: pretraining.Tokenizer = None,
+    vocab_size: pretraining.VocabSize = None,
+    num_layers: pretraining.NumLayers = None,
+    width: pretraining.Width = None,
+    num_heads: pretraining.NumHeads = None,
+    max_length: pretraining.MaxLength = None,
+    dropout: pretraining.Dropout = None,
+    norm: Annotated[
+        Literal["post", "pre"],
+        typer.Option(help="Normalise after each part, as in the paper, or before it."),
+    ] = "post",
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: TranslationTrainingConfig,
+) -> None:
+    """Train the Transformer to translate: attention alone, from pairs of texts.
+
+    SOURCE and TARGET are aligned line by line; or SOURCE is a table with two columns. One table of
+    sub-words serves both languages. The options carry the names of the Python call:
+    sememe.Transformer(preset="small", epochs=30).fit("train.en", "train.de").
+    """
+    from dataclasses import asdict
+
+    from sememe.tasks.translate import Transformer
+
+    sizes = pretraining.given(
+        vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads,
+        max_length=max_length, dropout=dropout,
+    )  # fmt: skip
+    translation.train(
+        Transformer(preset, norm=norm, **sizes, **asdict(config)), source, target,
+        dev_source=dev_source, dev_target=dev_target, column=column, skip_bad=skip_bad,
+        encoding=encoding, tokenizer=tokenizer, out=out, resume=resume, json=json, quiet=quiet,
+    )  # fmt: skip

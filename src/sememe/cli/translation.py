@@ -1,0 +1,111 @@
+"""What the commands that train translation share: their options, and their closing words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sememe.cli.options import flag
+from sememe.cli.screen import print_json
+from sememe.cli.training import checked_out
+
+if TYPE_CHECKING:
+    from sememe.tasks.translate import Translator
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="File of texts, one a line; or a table (tsv, csv, jsonl, parquet) with both sides.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Argument(metavar="[TARGET]", help="File of their translations, line by line."),
+]
+DevSource = Annotated[
+    str | None,
+    typer.Option(help="Pairs to choose the weights by: texts, or a table. Left out: a share."),
+]
+DevTarget = Annotated[str | None, typer.Option(help="The translations of --dev-source.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=NAME",
+        help="Column of a table that is the source or the target: source=en; may be repeated.",
+    ),
+]
+SkipBad = Annotated[
+    bool, flag("--skip-bad", help="Leave out pairs with an empty side, and say how many.")
+]
+Encoding = Annotated[str, typer.Option(help="Encoding of the texts.")]
+
+
+def columns_of(given: list[str] | None) -> dict[str, str] | None:
+    """Read source=en and target=de."""
+    from sememe.errors import OptionError
+
+    found = {}
+    for item in given or []:
+        role, mark, name = item.partition("=")
+        if not (mark and role and name):
+            raise OptionError(
+                f"--column must be a side and its column, such as source=en: {item!r}."
+            )
+        found[role] = name
+    return found or None
+
+
+def train(
+    model: Translator,
+    source: str,
+    target: str | None,
+    *,
+    dev_source: str | None,
+    dev_target: str | None,
+    column: list[str] | None,
+    skip_bad: bool,
+    encoding: str,
+    tokenizer: Path | None,
+    out: Path | None,
+    resume: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Fit a model that translates as the options say, and tell how it went."""
+    from sememe.errors import OptionError
+    from sememe.progress import Reporter
+
+    if dev_target is not None and dev_source is None:
+        raise OptionError("--dev-target needs --dev-source.")
+    dev: Any = dev_source if dev_target is None else (dev_source, dev_target)
+    out = checked_out(out, model.kind)
+    model.fit(
+        source, target, dev=dev, columns=columns_of(column), skip_bad=skip_bad, encoding=encoding,
+        tokenizer=tokenizer, out=out, resume=resume, progress=Reporter(quiet=quiet),
+    )  # fmt: skip
+    figures = model.history.last()
+    if json:
+        print_json({"path": str(out), "figures": figures, "scores": model.scores})
+        return
+    typer.echo(f"Saved {type(model).__name__} {model.preset} to {out}")
+    if "validation_perplexity" in figures:
+        typer.echo(
+            f"dev pairs: loss {figures['validation_loss']:.3f} a token, perplexity "
+            f"{figures['validation_perplexity']:,.2f}, {figures['validation_token_accuracy']:.1%} "
+            "of the tokens right"
+        )
+    if model.scores:
+        typer.echo(score_line(model.scores))
+
+
+def score_line(scores: dict[str, Any]) -> str:
+    """BLEU and chrF in words, each with its signature."""
+    return (
+        f"BLEU {scores['bleu']:.2f} ({scores['bleu_signature']}), "
+        f"chrF {scores['chrf']:.2f} ({scores['chrf_signature']}) on {scores['pairs']:,} pairs, "
+        f"beam {scores['beam']}"
+    )

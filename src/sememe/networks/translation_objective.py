@@ -1,0 +1,56 @@
+"""What a model that translates learns, in the terms of the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sememe.examples.pair_batches import PairBatch
+from sememe.networks.translation_inputs import TranslationInputs, translation_inputs
+
+
+class TranslationObjective(nn.Module):
+    """The next token of the target, given the source and the true tokens before it."""
+
+    def __init__(self, network: Any, *, smoothing: float) -> None:
+        super().__init__()
+        self.network, self.smoothing = network, smoothing
+        # The figures are those without smoothing, so that a perplexity can be told from them.
+        self.counted_by = {"token_loss": "predicted", "token_accuracy": "predicted"}
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What flows between the layers."""
+        return self.network.precision
+
+    @precision.setter
+    def precision(self, value: torch.dtype) -> None:
+        self.network.precision = value
+
+    def compile(self, **options: Any) -> None:
+        """Compile the network part by part, in place."""
+        self.network.compile(**options)
+
+    def counts(self, batch: PairBatch) -> dict[str, int]:
+        """Tokens of a batch, and those of them to predict; none of a mere stand-in."""
+        if not batch.weight:
+            return {"tokens": 0, "predicted": 0}
+        return {"tokens": batch.num_tokens, "predicted": batch.num_targets}
+
+    def prepare(self, batch: PairBatch) -> TranslationInputs:
+        """Lay the texts of a batch end to end."""
+        return translation_inputs(batch)
+
+    def forward(
+        self, inputs: TranslationInputs, counts: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The share of a batch in the loss, and the sums of its figures."""
+        loss, score = self.network.loss(inputs, self.smoothing)
+        figures = {
+            "token_loss": inputs.weight * score.loss.detach(),
+            "token_accuracy": inputs.weight * score.num_right,
+        }
+        return inputs.weight * loss / counts["predicted"], figures
