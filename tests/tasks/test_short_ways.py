@@ -95,12 +95,13 @@ def test_the_table_of_a_language_model_learns_from_both_ends(gpt):
     assert all(torch.equal(own, plain[name]) for name, own in gradients.items())
 
 
-def test_every_weight_starts_on_a_line_of_its_own_and_is_forgotten(bert):
+def test_whole_lines_come_first_and_all_is_forgotten(bert):
     objective = objective_on(bert[0])
-    layers = trained_layers(objective)
+    layers = trained_layers(objective)[::-1]  # the head, whose sizes are odd, is the first
     with cast_at_once(layers, torch.bfloat16):
         found = [own for layer in layers for own in layer.cast]
-        assert all(own.is_contiguous() and not own.storage_offset() % 128 for own in found)
+        assert all(own.is_contiguous() for own in found)
+        assert not any(own.storage_offset() % 128 for own in found if not own.numel() % 128)
         assert len({own.untyped_storage().data_ptr() for own in found}) == 1
     assert all(layer.cast is None for layer in layers)
     objective.encoder.network.stack.blocks[0].attention.projection.weight.data.fill_(torch.nan)

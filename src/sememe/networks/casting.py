@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._utils import _unflatten_dense_tensors
 
 from sememe.networks.layers import LayerNorm, Linear
 
-# Numbers in which a weight starts within the memory of all: kernels read whole lines of it.
-_LINE = 128
+_LINE = 128  # numbers
 
 
 class _Cast(torch.autograd.Function):
@@ -37,16 +37,18 @@ class _Cast(torch.autograd.Function):
         return None, *(None if own is None else next(found) for own in gradients)
 
 
-def _cast(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
+def _cast(tensors: Sequence[Tensor], dtype: torch.dtype) -> Sequence[Tensor]:
     if not tensors:
         return []
-    sizes = [-(-tensor.numel() // _LINE) * _LINE for tensor in tensors]
-    memory = torch.empty(sum(sizes), dtype=dtype, device=tensors[0].device)
-    found = [
-        own[: tensor.numel()].view(tensor.shape)
-        for own, tensor in zip(memory.split(sizes), tensors, strict=True)
-    ]
-    torch._foreach_copy_(found, list(tensors))
+    # Sizes that would shift what comes after them come last: kernels read whole lines of memory.
+    order = sorted(range(len(tensors)), key=lambda index: bool(tensors[index].numel() % _LINE))
+    ordered = [tensors[index] for index in order]
+    memory = torch.empty(sum(map(Tensor.numel, tensors)), dtype=dtype, device=tensors[0].device)
+    parts = _unflatten_dense_tensors(memory, ordered)
+    torch._foreach_copy_(parts, ordered)
+    found: list[Any] = [None] * len(tensors)
+    for index, part in zip(order, parts, strict=True):
+        found[index] = part
     return found
 
 

@@ -44,6 +44,9 @@ from sememe.training.run import Run
 from sememe.training.schedules import rate_at
 
 _RECORDS = 200  # about as many records a run leaves in its history
+# Steps between two records at least, by the kind of the device: a record waits for a GPU, which
+# then waits for the next step.
+LEAST_PERIOD = {"cuda": 5}
 _DROPOUT = 0x44  # the purpose of a stream of random numbers
 
 
@@ -107,6 +110,8 @@ class Loop:
         """Make an optimizer that has seen nothing."""
         groups = self.run.rate_groups(self.num_steps) if self.run.rate_groups else None
         self.optimizer = make_optimizer(self.objective, self.config, groups)
+        # Looking for them in every step would take as long as a layer of a small network does.
+        self._trained = [own for own in self.objective.parameters() if own.requires_grad]
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
 
     def _fixed_extent(self) -> Extent:
@@ -233,9 +238,7 @@ class Loop:
         rest(self.optimizer, step)
         if self.config.clip:
             self.scaler.unscale_(self.optimizer)
-            self._norm = torch.nn.utils.clip_grad_norm_(
-                self.objective.parameters(), self.config.clip
-            )
+            self._norm = torch.nn.utils.clip_grad_norm_(self._trained, self.config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
@@ -249,7 +252,8 @@ class Loop:
     def _look(self) -> None:
         """Record, check and validate where it is time to."""
         step, is_end = self.step, self.step == self.num_steps
-        if is_end or step % max(1, self.num_steps // _RECORDS) == 0:
+        period = max(LEAST_PERIOD.get(self.device.type, 1), self.num_steps // _RECORDS)
+        if is_end or step % period == 0:
             more = {
                 "epoch": step / max(1, self.run.source.batches_per_epoch),
                 "learning_rate": rate_at(step - 1, self.num_steps, self.config),
