@@ -175,8 +175,10 @@ def _from_tables(
         names = [cell.strip() for cell in cells]
         if wanted & set(names):
             return True
-        known = {name for pair in _NAMES for name in pair} | {*_LANGUAGES}
-        return len(names) > 1 and all(plain(name) in known for name in names[:2])
+        known = [plain(name) for name in names]
+        if any(set(pair) <= set(known) for pair in _NAMES):
+            return True
+        return len(names) > 1 and all(name in _LANGUAGES for name in known[:2])
 
     for table in open_tables(paths, encoding=encoding, is_header=is_header):
         chosen = [_place(table, role, columns or {}) for role in ROLES]

@@ -1,0 +1,211 @@
+"""Models that translate: fit, resume, save, load, Chinese, bad input, what they look at."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+pytest.importorskip("sacrebleu")
+
+from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
+from sememe.storage.checkpoints import Checkpoints  # noqa: E402
+from sememe.tasks.translate import Transformer  # noqa: E402
+from sememe.tasks.translation_folder import open_translator  # noqa: E402
+
+SMALL = {
+    "num_layers": 1, "width": 32, "num_heads": 2, "vocab_size": 330, "dropout": 0.0,
+    "attention_dropout": 0.0, "steps": 12, "batch_size": 256, "workers": 1, "device": "cpu",
+    "bleu_pairs": 4, "evaluate_every": 4, "average": 2,
+}  # fmt: skip
+NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
+VERBS = {"runs": "rennt", "sleeps": "schläft", "eats": "frisst"}
+PLACES = {"here": "hier", "there": "dort", "today": "heute"}
+PAIRS = [
+    (f"The {noun} {verb} {place}.", f"{place_de.capitalize()} {verb_de} der {noun_de}.")
+    for noun, noun_de in NOUNS.items()
+    for verb, verb_de in VERBS.items()
+    for place, place_de in PLACES.items()
+]
+CHINESE = [
+    (f"The {noun} {verb}.", f"那{noun_zh}在{verb_zh}。")
+    for noun, noun_zh in (("dog", "只狗"), ("man", "个男人"), ("bird", "只鸟"))
+    for verb, verb_zh in (("runs", "跑"), ("sleeps", "睡觉"), ("eats", "吃东西"))
+]
+
+
+def model(**options) -> Transformer:
+    return Transformer("tiny", **{**SMALL, **options})
+
+
+def weights(trained):
+    return {name: tensor.numpy() for name, tensor in trained.network.state_dict().items()}
+
+
+def assert_equal(first, second):
+    for name, array in weights(first).items():
+        np.testing.assert_array_equal(array, weights(second)[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A model that has learned the pairs by heart."""
+    options = {"steps": 120, "width": 64, "learning_rate": 5e-3, "bleu_pairs": 0, "average": 1}
+    return model(**options, batch_size=512).fit(PAIRS, dev=PAIRS[:6])
+
+
+def test_it_learns_a_language_whose_order_is_turned(learned):
+    found = learned.evaluate(PAIRS)
+    assert found["bleu"] > 90 and found["chrf"] > 90
+    assert "tok:13a" in found["bleu_signature"] and "case:mixed" in found["bleu_signature"]
+    assert learned.translate("The dog sleeps today.") == "Heute schläft der Hund."
+    greedy = learned.translate([source for source, _ in PAIRS], beam=1)
+    assert np.mean([own == target for own, (_, target) in zip(greedy, PAIRS, strict=True)]) > 0.9
+
+
+def test_several_translations_of_a_text(learned):
+    (own,) = learned.search(["The cat eats there."], beam=4, n_best=3)
+    assert len(own) == 3 and own[0].text == "Dort frisst der Kater."
+    assert own[0].score > own[1].score > own[2].score
+    assert len({one.text for one in own}) == 3
+
+
+def test_texts_without_words_and_texts_too_long(learned):
+    assert learned.translate(["", "The dog runs here.", " \n"])[::2] == ["", ""]
+    with pytest.raises(InputError, match="Text 2 has .* tokens"):
+        learned.translate(["The dog.", "dog " * 2_000])
+    with pytest.raises(OptionError, match="no option beams"):
+        learned.translate("x", beams=3)
+
+
+def test_where_it_looks(learned):
+    found = learned.attention("The bird runs today.")
+    assert found.source == ["The", "bird", "runs", "today", ".", "⟨end⟩"]
+    assert found.target == ["Heute", "rennt", "der", "Vogel", ".", "⟨end⟩"]
+    np.testing.assert_allclose(found.weights_TS.sum(1), 1, atol=1e-5)
+    # The first word comes from the fourth, the fourth from the second.
+    assert found.weights_TS[0].argmax() == 3 and found.weights_TS[3].argmax() == 1
+    given = learned.attention("The bird runs today.", "Hier", head=2, tokens=True)
+    assert given.target[-1] == "⟨end⟩" and "".join(given.target[:-1]) == "Hier"
+    for name in ("layer", "head"):
+        with pytest.raises(OptionError, match=f"{name} must lie"):
+            learned.attention("The dog", **{name: 9})
+
+
+def test_vectors_of_its_encoder(learned):
+    texts = [PAIRS[0][0], PAIRS[20][0], "cat"]
+    vectors = learned.embed(texts)
+    assert vectors.shape == (3, 64)
+    np.testing.assert_allclose(learned.embed(texts[1:2])[0], vectors[1], atol=1e-5)
+    assert np.abs(learned.embed(texts, pool="max") - vectors).max() > 0.01
+
+
+def test_a_folder(learned, tmp_path):
+    learned.save(tmp_path / "model")
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert {"model.safetensors", "sememe.json", "tokenizer.json", "history.json"} <= names
+    opened = open_translator(tmp_path / "model")
+    assert_equal(opened, learned)
+    assert opened.translate(PAIRS[7][0]) == learned.translate(PAIRS[7][0])
+    manifest = json.loads((tmp_path / "model" / "sememe.json").read_text(encoding="utf-8"))
+    assert manifest["kind"] == "transformer" and manifest["figures"]["validation_perplexity"] > 1
+    with pytest.raises(ArtifactError, match="no model folder"):
+        open_translator(tmp_path / "none")
+    (tmp_path / "model" / "sememe.json").write_text('{"kind": "bert"}')
+    with pytest.raises(ArtifactError, match="of kind bert"):
+        open_translator(tmp_path / "model")
+    with pytest.raises(WriteError, match="is not a transformer"):
+        learned.save(tmp_path / "model")
+
+
+class _StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", [5, 9])
+def test_resume_is_as_never_having_stopped(tmp_path, monkeypatch, step):
+    options = {"dropout": 0.1, "checkpoint_minutes": 1e-9}
+    whole = model(**options).fit(PAIRS, dev=PAIRS[:6])
+    write = Checkpoints.write
+
+    def write_and_stop(self, number):
+        if number > step:
+            raise _StopError
+        return write(self, number)
+
+    monkeypatch.setattr(Checkpoints, "write", write_and_stop)
+    with pytest.raises(_StopError):
+        model(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model")
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match="smoothing was 0.1, is 0.3"):
+        model(**options, smoothing=0.3).fit(
+            PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True
+        )
+    resumed = model(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
+    assert_equal(whole, resumed)
+    assert resumed.scores == whole.scores
+    losses = [[record.get("loss") for record in own.history] for own in (whole, resumed)]
+    assert losses[0] == losses[1]
+    again = model(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
+    assert_equal(again, resumed)  # finished already
+
+
+def test_parts_of_a_step_add_up_to_it():
+    whole, parts = (
+        # A gradient that is nothing but rounding, such as that of a key's bias, stays small so.
+        model(accumulate=accumulate, steps=4, epsilon=1e-4).fit(PAIRS, dev=False)
+        for accumulate in (1, 4)
+    )
+    for name, array in weights(whole).items():
+        np.testing.assert_allclose(array, weights(parts)[name], atol=2e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("pieces", ["bpe", "wordpiece"])
+def test_chinese(pieces, tmp_path):
+    options = {"steps": 100, "width": 64, "learning_rate": 5e-3, "lowercase": True, "average": 1}
+    trained = model(**options, pieces=pieces, vocab_size=500, bleu_pairs=9).fit(
+        CHINESE, dev=CHINESE
+    )
+    assert trained.scores["bleu"] > 80 and "tok:zh" in trained.scores["bleu_signature"]
+    assert trained.translate("The man sleeps.") == "那个男人在睡觉。"
+    trained.save(tmp_path / "model")
+    assert Transformer.load(tmp_path / "model").translate("THE MAN SLEEPS.") == "那个男人在睡觉。"
+    found = trained.attention("The dog runs.")
+    assert "狗" in "".join(found.target) and len(found.target) > 4  # by pieces, not as one word
+
+
+def test_pairs_are_held_out_where_no_dev_pairs_are_given():
+    notes = []
+
+    class Heard:
+        def __getattr__(self, name):
+            from sememe.progress import SILENT
+
+            return notes.append if name == "note" else getattr(SILENT, name)
+
+    trained = model(dev_share=0.2).fit(PAIRS, progress=Heard())
+    assert any("are held out" in note for note in notes)
+    assert trained.history.last()["validation_perplexity"] > 1
+    assert trained.scores["pairs"] == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: Transformer("giant"), OptionError, "preset must be one of tiny, small"),
+        (lambda: model(smoothing=2), OptionError, "smoothing"),
+        (lambda: model(nothing=1), OptionError, "no option nothing"),
+        (lambda: model(length=3).fit(PAIRS), InputError, "No pair is left"),
+        (lambda: model().fit([]), InputError, "no pairs"),
+        (lambda: model().fit(PAIRS, resume=True), OptionError, "`out`"),
+        (lambda: model(patience=2).fit(PAIRS, dev=False), OptionError, "patience needs dev"),
+        (lambda: model().translate("x"), InputError, "learned nothing"),
+        (lambda: model().save("x"), OptionError, "nothing to save"),
+    ],
+)
+def test_what_is_wrong(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
