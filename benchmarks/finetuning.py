@@ -114,7 +114,7 @@ def trained(material: Material, model: Any, seed: int, **more: Any) -> dict[str,
 
     return {
         "scores": material.scored(predicted), "num_steps": last["step"], "fit_s": seconds,
-        "rows_per_s": num_rows / (last["seconds"] - first["seconds"]),
+        "rows_per_s": num_rows / max(last["seconds"] - first["seconds"], 1e-3),
         "loss": statistics.mean(record["loss"] for record in records[-20:]),
     }  # fmt: skip
 
