@@ -223,7 +223,8 @@ class Loop:
             with self._synchronised(is_last=index == len(parts) - 1):
                 loss, figures = self.module(to_device(part.prepared, self.device), shares)
                 # Gradients are averaged over the processes, and the loss is a share already.
-                self.scaler.scale(loss * processes.size).backward()
+                own = loss if processes.size == 1 else loss * processes.size
+                self.scaler.scale(own).backward()
             self.recorder.add(figures)
         self.recorder.add_counts(counts)
         self._move(step)
