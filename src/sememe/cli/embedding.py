@@ -45,13 +45,13 @@ def open_embedder(
     device: str,
 ) -> Embedder:
     """Open a model of any kind for embedding."""
-    from sememe.networks.interchange.layout import CONFIG
+    from sememe.networks.interchange.layout import CONFIG, find_bilm
 
     settings = _text_settings(model, language, keep_case)
     if (model / CONFIG).is_file():
         choice = int(layers) if layers.lstrip("-").isdigit() else layers
         embed = _network_embedder(model, choice, pool, settings, device)
-    elif _kind(model) == "elmo":
+    elif _manifest(model).get("kind") == "elmo" or find_bilm(model):
         choice = int(layers) if layers.lstrip("-").isdigit() else layers
         embed = _elmo_embedder(model, choice, pool, settings, device)
     else:
@@ -87,10 +87,6 @@ def _manifest(model: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _kind(model: Path) -> str:
-    return str(_manifest(model).get("kind", ""))
-
-
 def _elmo_embedder(
     model: Path, layers: Any, pool: Any, settings: TextSettings, device: str
 ) -> Callable[[Sequence[str]], Iterator[Embedded]]:
@@ -99,11 +95,14 @@ def _elmo_embedder(
     need_torch()
     from sememe.networks.elmo_model import ELMo
     from sememe.networks.elmo_reading import embed_text_words, pooled
+    from sememe.networks.interchange.layout import find_bilm
     from sememe.training.precision import choose_device
 
     if pool == "cls":
         raise OptionError("ELMo has no [CLS]; choose pool mean, max or words.")
-    opened = ELMo.load(model).opened._replace(text=settings)
+    opened = ELMo.load(model).opened
+    if not find_bilm(model):  # released weights say nothing of their text
+        opened = opened._replace(text=settings)
     opened.network.to(choose_device(device))
 
     def embedded(texts: Sequence[str]) -> Iterator[Embedded]:

@@ -22,6 +22,7 @@ from sememe.networks.elmo_config import (
     ELMoTrainingConfig,
     elmo_config,
 )
+from sememe.networks.interchange.layout import find_bilm
 from sememe.networks.pretraining import CURVE, HISTORY, need_torch
 from sememe.networks.pretraining_config import sorted_options
 from sememe.options import changed
@@ -185,10 +186,16 @@ class ELMo:
         }
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Open a model that was saved by `fit` or `save`."""
+    def load(cls, folder: str | Path, *, vocabulary: str | Path | None = None) -> Self:
+        """Open a model that was saved by `fit` or `save`, or the files of a released ELMo.
+
+        Of those `folder` is the folder or the .hdf5 file, with the options beside it; `vocabulary`
+        lists the words that they predict, where the file holds a softmax.
+        """
         need_torch()
         folder = Path(folder)
+        if (found := find_bilm(folder)) is not None:
+            return cls._from_bilm(*found, None if vocabulary is None else Path(vocabulary))
         if not folder.is_dir():
             raise ArtifactError(f"There is no model folder at {folder}.")
         manifest = read_json(folder / MANIFEST)
@@ -208,6 +215,17 @@ class ELMo:
         model._read_weights(folder)
         model.history = History.load(folder / HISTORY)
         model.plan = manifest.get("plan", {})
+        return model
+
+    @classmethod
+    def _from_bilm(cls, options: Path, weights: Path, vocabulary: Path | None) -> Self:
+        from sememe.networks.interchange.bilm import read_bilm
+
+        model = cls("original")
+        model.network, model.vocabulary = read_bilm(options, weights, vocabulary)
+        model.config = model.network.config
+        # They were trained on words with spaces between them, punctuation among them.
+        model.text = CasedTextSettings(language="none")
         return model
 
     def _read_weights(self, folder: Path) -> None:

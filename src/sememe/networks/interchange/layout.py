@@ -1,4 +1,4 @@
-"""The files of a Hugging Face folder, and what can be said of one without opening its tensors.
+"""The files of a Hugging Face folder and of the released ELMo, told without opening tensors.
 
 Nothing here needs PyTorch: commands ask it of every path they are given.
 """
@@ -9,10 +9,13 @@ import json
 from pathlib import Path
 from typing import Literal
 
+from sememe.errors import ArtifactError
+
 CONFIG = "config.json"
 TENSORS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = "pytorch_model*.bin"
+_HDF5 = (".hdf5", ".h5")
 _KINDS: dict[str, Literal["bert", "gpt"]] = {"bert": "bert", "gpt2": "gpt", "openai-gpt": "gpt"}
 
 
@@ -30,3 +33,23 @@ def is_pickled(path: str | Path) -> bool:
     folder = Path(path)
     has_tensors = any(folder.glob("*.safetensors"))
     return (folder / CONFIG).is_file() and not has_tensors and any(folder.glob(PICKLES))
+
+
+def find_bilm(path: Path) -> tuple[Path, Path] | None:
+    """The options and the weights that a path stands for: a folder with both, or the weights."""
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix in _HDF5)
+        weights = [file for file in found if "weights" in file.name] or found
+        return _beside(weights[0]) if weights and not (path / "sememe.json").exists() else None
+    return _beside(path) if path.suffix in _HDF5 and path.is_file() else None
+
+
+def _beside(weights: Path) -> tuple[Path, Path]:
+    """The options that belong to weights: of the same name but for one word, or options.json."""
+    named = weights.with_name(f"{weights.stem.replace('weights', 'options')}.json")
+    for options in (named, weights.with_name("options.json")):
+        if options.is_file():
+            return options, weights
+    raise ArtifactError(
+        f"{weights} needs its options beside it: {named.name} or options.json is missing."
+    )
