@@ -30,6 +30,8 @@ def test_the_public_names_are_these():
         "FinetuneConfig",
         "GloVe",
         "GloVeConfig",
+        "NGram",
+        "NGramConfig",
         "OneHot",
         "OneHotConfig",
         "Pairs",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sememe.static.fasttext.model import FastText as FastText
     from sememe.static.glove import GloVe as GloVe
     from sememe.static.glove import GloVeConfig as GloVeConfig
+    from sememe.static.ngram import NGram as NGram
+    from sememe.static.ngram import NGramConfig as NGramConfig
     from sememe.static.onehot import OneHot as OneHot
     from sememe.static.onehot import OneHotConfig as OneHotConfig
     from sememe.static.word2vec import Word2Vec as Word2Vec
@@ -64,6 +66,8 @@ _HOMES = {
     "GPT": "sememe.networks.pretraining",
     "GloVe": "sememe.static.glove",
     "GloVeConfig": "sememe.static.glove",
+    "NGram": "sememe.static.ngram",
+    "NGramConfig": "sememe.static.ngram",
     "OneHot": "sememe.static.onehot",
     "OneHotConfig": "sememe.static.onehot",
     "Pairs": "sememe.tasks.pairs",
@@ -103,6 +107,8 @@ __all__ = [
     "FinetuneConfig",
     "GloVe",
     "GloVeConfig",
+    "NGram",
+    "NGramConfig",
     "OneHot",
     "OneHotConfig",
     "Pairs",

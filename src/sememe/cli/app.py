@@ -18,6 +18,7 @@ from sememe.cli import (
     evaluate,
     evaluate_benchmarks,
     evaluate_features,
+    evaluate_perplexity,
     fill,
     finetune,
     generate,
@@ -26,6 +27,7 @@ from sememe.cli import (
     plot,
     plot_attention,
     study,
+    suggest,
     train,
     translate,
     words,
@@ -36,8 +38,8 @@ from sememe.cli.screen import examples
 
 ORDER = (
     "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
-    "translate", "embed", "finetune", "predict", "evaluate", "compare", "study", "plot", "convert",
-    "info",
+    "suggest", "translate", "embed", "finetune", "predict", "evaluate", "compare", "study", "plot",
+    "convert", "info",
 )  # fmt: skip
 
 
@@ -98,12 +100,16 @@ app.command("fill", epilog=fill.EXAMPLES)(fill.fill)
 app.command("next", epilog=next_sentence.EXAMPLES)(next_sentence.next_sentence)
 app.command("generate", epilog=generate.EXAMPLES)(generate.generate)
 app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
+app.command("suggest", epilog=suggest.EXAMPLES)(suggest.suggest)
 app.command("embed", epilog=embed.EXAMPLES)(embed.embed)
 app.add_typer(finetune.app, name="finetune")
 app.command("predict", epilog=classify.PREDICT_EXAMPLES)(classify.predict)
 evaluate.app.command("labels", epilog=classify.LABELS_EXAMPLES)(classify.labels)
 evaluate_benchmarks.register(evaluate.app)
 evaluate.app.command("features", epilog=evaluate_features.EXAMPLES)(evaluate_features.features)
+evaluate.app.command("perplexity", epilog=evaluate_perplexity.EXAMPLES)(
+    evaluate_perplexity.perplexity
+)
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)

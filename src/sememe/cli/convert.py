@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from sememe.cli.classify import convert_classifier, is_classifier
+from sememe.cli.language_models import kind_of
 from sememe.cli.options import Json, Limit
 from sememe.cli.screen import examples, print_json
 from sememe.networks.interchange.layout import is_pickled, network_kind
@@ -18,13 +19,15 @@ EXAMPLES = examples(
     "sememe convert vectors.bin vectors.txt.gz --format glove",
     "sememe convert runs/subwords model.bin --format fasttext",
     "sememe convert downloads/bert-base-chinese bert-zh",
+    "sememe convert runs/ngram model.arpa.gz",
+    "sememe convert model.arpa runs/ngram",
 )
 
-Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret", "folder"]
+Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret", "arpa", "folder"]
 
 
 def format_of(target: str) -> Format:
-    """Guess the format that a name asks for: .bin, .ftz, .floret, .txt, .vec, or a folder."""
+    """Guess the format that a name asks for by its ending; one without is a folder."""
     name = target.lower()
     for packing in (".gz", ".bz2", ".xz", ".zst"):
         name = name.removesuffix(packing)
@@ -34,6 +37,8 @@ def format_of(target: str) -> Format:
         return "fasttext"
     if name.endswith(".floret"):
         return "floret"
+    if name.endswith(".arpa"):
+        return "arpa"
     return "word2vec" if name.endswith((".txt", ".vec", ".w2v")) else "folder"
 
 
@@ -63,6 +68,7 @@ def convert(
     name in .bin alone is a word2vec file. An ending .gz, .bz2, .xz or .zst packs the file.
     The folder of a BERT or GPT is written as one that sememe and transformers open: pickles
     become safetensors, shards one file, a bare vocabulary a whole tokenizer.
+    An n-gram model and the ARPA file of one (.arpa, of KenLM, SRILM and others) become each other.
     """
     from sememe.errors import OptionError
     from sememe.vectors.formats import convert as convert_vectors
@@ -83,6 +89,11 @@ def convert(
         convert_classifier(source, target, json)
         return
     chosen = format or format_of(target)
+    if format_of(source) == "arpa" or kind_of(Path(source)) == "ngram":
+        _convert_ngrams(source, target, chosen, json)
+        return
+    if chosen == "arpa":
+        raise OptionError(f"{source} is no n-gram model: it cannot become an ARPA file.")
     vectors = convert_vectors(source, target, chosen, limit=limit, errors=errors, space=space)
     figures = {
         "path": str(Path(target)),
@@ -94,6 +105,25 @@ def convert(
         print_json(figures)
     else:
         typer.echo(f"Wrote {len(vectors):,} words × {vectors.dim} to {target} ({chosen}).")
+
+
+def _convert_ngrams(source: str, target: str, format: Format, json: bool) -> None:
+    from sememe.errors import OptionError
+    from sememe.progress import Reporter
+    from sememe.static.ngram import NGram
+
+    if format not in ("arpa", "folder"):
+        raise OptionError(f"{source} is an n-gram model: it can become an ARPA file or a folder.")
+    model = NGram.load(source)
+    if format == "arpa":
+        model.write_arpa(target, progress=Reporter(quiet=json))
+    else:
+        model.save(target)
+    if json:
+        sizes = model.trie.sizes
+        print_json({"path": str(Path(target)), "format": format, "ngrams": sizes})
+    else:
+        typer.echo(f"Wrote {sum(model.trie.sizes):,} n-grams to {target} ({format}).")
 
 
 def _convert_network(source: str, target: str, json: bool) -> None:

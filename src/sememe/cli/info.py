@@ -18,6 +18,9 @@ EXAMPLES = examples(
     "sememe info runs/demo --json",
 )
 
+# Kinds whose manifest says all that is to be told.
+_WHOLE_MANIFESTS = ("fasttext-classifier", "ngram", "seq2seq", "tokenizer", "transformer")
+
 
 def info(
     model: Annotated[
@@ -60,7 +63,7 @@ def describe(path: Path) -> dict[str, Any]:
         return _token_store(path)
     if manifest["kind"] == "subwords":
         return _subword_store(path)
-    if manifest["kind"] in ("fasttext-classifier", "tokenizer", "transformer", "seq2seq"):
+    if manifest["kind"] in _WHOLE_MANIFESTS:
         more = {key: value for key, value in manifest.items() if key != "plan"}
         return {"kind": manifest["kind"], "path": str(path), "size": _size(path), **more}
     return _model(path, manifest)

@@ -6,6 +6,7 @@ permutation of mapped bytes finds one word in microseconds and loads nothing.
 
 from __future__ import annotations
 
+import bisect
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,6 +137,18 @@ class Vocabulary(Sequence[str]):
                 folded.setdefault(known.lower(), known)
         found = difflib.get_close_matches(word.lower(), folded, n=num, cutoff=0.7)
         return [folded[key] for key in found]
+
+    def starting_with(self, start: str) -> np.ndarray:
+        """The ids of all words that begin with these letters, most frequent first."""
+        key = start.encode("utf-8", "surrogatepass")
+
+        def word_at(place: int) -> bytes:
+            return self._word_bytes(int(self.order[place]))
+
+        places = range(len(self))
+        low = bisect.bisect_left(places, key, key=word_at)
+        high = bisect.bisect_left(places, key + b"\xff", key=word_at)  # no byte of UTF-8
+        return np.sort(np.asarray(self.order[low:high], np.int64))
 
     def cut(self, size: int) -> Vocabulary:
         """The first `size` words."""

@@ -1,0 +1,51 @@
+"""How well a language model foretells a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sememe.cli.options import Json, Quiet
+from sememe.cli.screen import examples, print_json, print_table
+
+EXAMPLES = examples(
+    "sememe evaluate perplexity runs/ngram held-out.txt",
+    "sememe evaluate perplexity model.arpa held-out.txt --json",
+)
+
+
+def perplexity(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Folder of an n-gram or NNLM model, or an ARPA file."),
+    ],
+    corpus: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT...", help="Files, folders or patterns of text, or -."),
+    ],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure a language model on a text that it has not seen: lower is better.
+
+    The end of each sentence counts as a word. Texts are cut into words as the model's own text was,
+    and words that it does not know as <unk>; only models with the same words can be compared.
+    """
+    from sememe.cli.language_models import open_word_model
+    from sememe.progress import Reporter
+
+    found = open_word_model(model).evaluate(corpus, progress=Reporter(quiet=quiet))
+    figures = {
+        "perplexity": found.perplexity,
+        "known_perplexity": found.known_perplexity,
+        "words": found.num_words,
+        "unknown_words": found.num_unknown,
+        "log10": found.log10,
+    }
+    if json:
+        print_json(figures)
+        return
+    rows = [(name.replace("_", " "), value) for name, value in figures.items()]
+    print_table(("", ""), rows)

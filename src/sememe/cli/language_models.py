@@ -1,0 +1,39 @@
+"""Opening any language model for a command: n-gram, NNLM or GPT, told by its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_HOMES = {"ngram": ("sememe.static.ngram", "NGram")}
+
+
+def kind_of(path: Path) -> str | None:
+    """What sememe.json says the folder is; None where there is none."""
+    from sememe.storage.folder import MANIFEST, read_json
+
+    if not (path / MANIFEST).is_file():
+        return None
+    manifest = read_json(path / MANIFEST)
+    return manifest.get("kind") if isinstance(manifest, dict) else None
+
+
+def open_word_model(path: Path) -> Any:
+    """Open a model whose words are those of the text: n-gram, its ARPA file, or NNLM."""
+    from importlib import import_module
+
+    from sememe.errors import ArtifactError
+
+    if not path.exists():
+        raise ArtifactError(f"There is no language model at {path}.")
+    kind = "ngram" if path.is_file() else kind_of(path)
+    if kind not in _HOMES:
+        what = f"is of kind {kind}" if kind else "has no sememe.json"
+        raise ArtifactError(f"{path} {what}: this command needs a language model over words.")
+    module, name = _HOMES[kind]
+    return getattr(import_module(module), name).load(path)
+
+
+def open_language_model(path: Path) -> Any:
+    """Open any model that has `next_words`."""
+    return open_word_model(path)

@@ -1,0 +1,75 @@
+"""The command that counts n-grams: text in, the folder of a language model out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sememe.cli import training
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples, print_json
+from sememe.static.ngram.config import NGramConfig
+from sememe.text.settings import TextSettings
+
+if TYPE_CHECKING:
+    from sememe.static.ngram import NGram
+
+EXAMPLES = examples(
+    "sememe train ngram my-texts/ --out runs/ngram",
+    "sememe train ngram my-texts/ --order 3 --prune 0,0,1 --out runs/small",
+    "sememe train ngram news.jsonl.gz --field body --language zh --out runs/news",
+    "sememe suggest runs/ngram 'the most'",
+    "sememe convert runs/ngram model.arpa.gz",
+)
+
+
+@expand(config="Model", text="Text")
+def ngram(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    phrases: training.Phrases = 0,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: NGramConfig,
+    text: TextSettings,
+) -> None:
+    """Count which words follow which others: an n-gram language model.
+
+    Smoothed by interpolated modified Kneser-Ney, as KenLM does it. The options carry the names of
+    the Python call: sememe.NGram(order=5).fit("text.txt").
+    """
+    from sememe.progress import Reporter
+    from sememe.static.ngram import NGram
+
+    out = training.checked_out(out, NGram.kind)
+    training.check("--phrases", phrases, 10)
+    model = NGram(config).fit(
+        corpus,
+        text=text,
+        phrases=phrases,
+        store=store,
+        out=out,
+        resume=resume,
+        progress=Reporter(quiet=quiet),
+    )
+    figures = model.history.last()
+    if json:
+        print_json({"path": str(out), "words": len(model.vocabulary), **figures})
+        return
+    _tell(model, str(out), figures)
+
+
+def _tell(model: NGram, out: str, figures: dict[str, Any]) -> None:
+    sizes = ", ".join(f"{num:,} of {k}" for k, num in enumerate(model.trie.sizes, start=1))
+    typer.echo(f"Saved {len(model.vocabulary):,} words to {out}; n-grams: {sizes} words")
+    if "validation_perplexity" in figures:
+        typer.echo(
+            f"perplexity {figures['validation_perplexity']:,.1f} on "
+            f"{figures['validation_words']:,} words that were held out"
+        )
+    word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
+    typer.echo(f'Try: sememe suggest {out} "{word} "')

@@ -1,0 +1,113 @@
+"""Text that somebody is writing: the words so far, the one begun, and suggestions for the next.
+
+Whatever gives the chances of every word after others can suggest words by `suggest_words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sememe.errors import OptionError
+from sememe.text import characters as ch
+from sememe.text.records import decode_documents
+from sememe.text.settings import TextSettings
+from sememe.tokens.vocabulary import Vocabulary
+
+# A capital letter starts a sentence wherever one may start.
+_NEXT_WORD = " Zz"
+
+Distribution = Callable[[Sequence[str]], np.ndarray]
+
+
+class Suggestion(NamedTuple):
+    """A word that may come, and its chance; `completes` are the letters of it that are there."""
+
+    text: str
+    probability: float
+    completes: str = ""
+
+
+class Prompt(NamedTuple):
+    """The words of the sentence under way.
+
+    `begun` is the one that the text ends in, where no space follows. In scripts without spaces it
+    may be whole already (`may_be_whole`).
+    """
+
+    words: list[str]
+    begun: str = ""
+    may_be_whole: bool = False
+
+
+def cut_sentences(text: str, settings: TextSettings) -> list[list[str]]:
+    """Cut one short text into sentences of words, as its settings say."""
+    from sememe.text.readers.batches import Batch
+    from sememe.text.stream import segmenter
+
+    data = text.encode("utf-8", "replace")
+    with segmenter(settings, 1) as cut:
+        records = cut(Batch(data, np.array([len(data)]), None))
+    return [sentence for document in decode_documents(records.data) for sentence in document]
+
+
+def read_prompt(text: str, settings: TextSettings) -> Prompt:
+    """Find the words before the next one, and the one that the text ends in."""
+    words = cut_sentences(text + _NEXT_WORD, settings)[-1][:-1]
+    if not words or text[-1].isspace():
+        return Prompt(words)
+    kind = ch.classify(text[-1]) & ch.CLASS_MASK
+    if settings.mode != "whitespace" and kind not in _OF_WORDS:
+        return Prompt(words)
+    return Prompt(words[:-1], words[-1], may_be_whole=kind == ch.IDEOGRAPH)
+
+
+_OF_WORDS = (ch.LETTER, ch.DIGIT, ch.IDEOGRAPH, ch.MARK)
+
+
+def suggest_words(
+    vocabulary: Vocabulary, prompt: Prompt, distribution: Distribution, count: int
+) -> list[Suggestion]:
+    """The likeliest words: to come next or, where one is begun, to complete it.
+
+    `distribution` gives the chance of each word of the vocabulary after some words (entries
+    behind those are passed over). Chances are those given what has been typed.
+    """
+    if count < 1:
+        raise OptionError(f"count must be at least 1, not {count}.")
+    size = len(vocabulary)
+    if not prompt.begun:
+        chances = np.asarray(distribution(prompt.words))[:size]
+        return _likeliest(vocabulary, np.arange(size), chances, count)
+    ids = vocabulary.starting_with(prompt.begun)
+    before = np.asarray(distribution(prompt.words))[:size]
+    chances, total = before[ids], float(before[ids].sum())
+    if not prompt.may_be_whole:
+        return _likeliest(vocabulary, ids, chances / (total or 1.0), count, prompt.begun)
+    own = vocabulary.find(prompt.begun)
+    is_longer = ids != own
+    # A word that is not known may be whole too: it weighs as much as all that it may become.
+    whole = float(before[own]) if own >= 0 else total or 1.0
+    total = whole + float(chances[is_longer].sum())
+    after = np.asarray(distribution([*prompt.words, prompt.begun]))[:size]
+    found = _likeliest(vocabulary, np.arange(size), after * (whole / (total or 1.0)), count)
+    found += _likeliest(
+        vocabulary, ids[is_longer], chances[is_longer] / (total or 1.0), count, prompt.begun
+    )
+    return sorted(found, key=lambda one: -one.probability)[:count]
+
+
+def _likeliest(
+    vocabulary: Vocabulary, ids: np.ndarray, chances: np.ndarray, count: int, begun: str = ""
+) -> list[Suggestion]:
+    """The words of the highest chances; of equal ones the more frequent comes first."""
+    num = min(count, len(ids))
+    if not num:
+        return []
+    best = np.argpartition(-chances, num - 1)[:num]
+    # All that are as likely as the last of them, so that the order does not depend on the cut.
+    best = np.flatnonzero(chances >= chances[best].min())
+    best = best[np.lexsort((ids[best], -chances[best]))][:num]
+    return [Suggestion(vocabulary[int(ids[one])], float(chances[one]), begun) for one in best]

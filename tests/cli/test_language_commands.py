@@ -1,0 +1,50 @@
+"""Language models on the command line: counting, suggestions, perplexity, ARPA files."""
+
+from __future__ import annotations
+
+
+def test_from_text_to_suggestions(sememe, corpus, tmp_path):
+    ran = sememe("train", "ngram", corpus, "--order", 3, "--out", "model", "--quiet")
+    assert "Try: sememe suggest model" in ran.out
+    found = sememe("suggest", "model", "the red ", "-k", 2, "--json").json
+    assert found["suggestions"][0]["text"] == "cat"
+    assert len(found["suggestions"]) == 2
+    assert sememe("suggest", "model", "the old m", "-k", 1).out.startswith("ma")
+    assert sememe("info", "model", "--json").json["kind"] == "ngram"
+    none = sememe("suggest", "model", "zzz")
+    assert not none.out and "begins so" in none.err
+
+
+def test_perplexity_of_a_folder_and_of_its_arpa_file(sememe, corpus):
+    options = "--language", "none", "--validation-share", 0, "--quiet", "--json"
+    sememe("train", "ngram", corpus, "--out", "model", *options)
+    sememe("convert", "model", "model.arpa.gz", "--json")
+    sememe("convert", "model.arpa.gz", "again", "--json")
+    of_folder = sememe("evaluate", "perplexity", "model", corpus, "--json", "-q").json
+    assert of_folder["words"] == 4 * 40 + len(corpus.read_text().split())
+    # The file keeps case and takes words as they stand, the folder lowers them first.
+    lowered = corpus.with_name("lower.txt")
+    lowered.write_text(corpus.read_text().lower())
+    for model in ("model.arpa.gz", "again"):
+        found = sememe("evaluate", "perplexity", model, lowered, "--json", "-q").json
+        assert abs(found["perplexity"] / of_folder["perplexity"] - 1) < 1e-4
+
+
+def test_chinese_text(sememe, chinese_corpus):
+    sememe("train", "ngram", chinese_corpus, "--language", "zh", "--out", "model", "--quiet")
+    found = sememe("suggest", "model", "他们", "-k", 3, "--json").json["suggestions"]
+    assert found[0]["text"] == "喜欢"
+
+
+def test_refusals(sememe, corpus):
+    assert "no language model at" in sememe("suggest", "nowhere", "a", fails=True).err
+    sememe("train", "onehot", corpus, "--out", "onehot", "--quiet")
+    ran = sememe("suggest", "onehot", "a", fails=True)
+    assert ran.code == 2 and "kind onehot" in ran.err
+    sememe("train", "ngram", corpus, "--out", "model", "--quiet")
+    assert "Give a prompt" in sememe("suggest", "model", fails=True).err
+    assert "ARPA file or a folder" in sememe("convert", "model", "x.txt", fails=True).err
+    assert "cannot become an ARPA" in sememe("convert", "onehot", "x.arpa", fails=True).err
+    assert "no word vectors" in sememe("neighbors", "model", "a", fails=True).err
+    ran = sememe("train", "ngram", corpus, "--order", 9, "--out", "m", fails=True)
+    assert ran.code == 2 and "order" in ran.err
