@@ -145,14 +145,16 @@ def plain_question(encoder, ids, segments):
     reader = encoder.reader
     x_TD = encoder.look_up(torch.from_numpy(ids.astype(np.int64)))
     is_word = np.array([word_id not in (START_ID, BETWEEN_ID) for word_id in ids])
-    keys_TD = torch.relu(x_TD @ reader.align.weight.T + reader.align.bias)
+    keys_TD = x_TD @ reader.align.weight.T + reader.align.bias
     seen = []
     for t in range(len(ids)):
         others = np.flatnonzero(is_word & (segments != segments[t]))
-        shares = torch.softmax(torch.stack([keys_TD[t] @ keys_TD[s] for s in others]), 0)
+        scores = torch.stack([keys_TD[t] @ keys_TD[s] for s in others]) / keys_TD.shape[1] ** 0.5
+        shares = torch.softmax(scores, 0)
         aligned = sum(share * x_TD[s] for share, s in zip(shares, others, strict=True))
         marks = torch.tensor([float(ids[t] in ids[others]), float(segments[t] == 0)])
-        seen.append(torch.cat([x_TD[t], aligned, marks]))
+        compared = [x_TD[t], aligned, (x_TD[t] - aligned).abs(), x_TD[t] * aligned]
+        seen.append(torch.relu(reader.compare(torch.cat([*compared, marks]))))
     read, _ = reader.lstm.lstm(torch.stack(seen)[None])
     asked = read[0][torch.from_numpy(is_word & (segments == 0))].mean(0)
     return torch.cat([read[0], read[0] * asked], 1)
@@ -303,7 +305,7 @@ def test_answers_are_exact_spans(vectors, tmp_path):
          "answers": [x if asked == a else y]}
         for i, (a, b, x, y) in enumerate(contexts) for k, asked in enumerate((a, b))
     ]  # fmt: skip
-    task = Answer(vectors, epochs=3, batch_size=16, reader_width=16, learning_rate=0.01)
+    task = Answer(vectors, epochs=5, batch_size=16, reader_width=16, learning_rate=0.01)
     task.fit(rows[:300], dev=False, out=tmp_path / "qa")
     assert task.evaluate(rows[300:]).figures["exact"] > 0.95
     again = Answer.load(tmp_path / "qa")

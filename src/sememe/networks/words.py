@@ -184,23 +184,26 @@ class WordEncoder(nn.Module):
 
 
 class CrossReader(nn.Module):
-    """A BiLSTM over the words of two texts that know of each other (Chen et al. 2017, DrQA).
+    """A BiLSTM over the words of two texts that know of each other (Chen et al. 2017, ESIM).
 
-    Each word comes with the words of the other text that resemble it, weighted by how much, and
-    with whether it is one of them.
+    Each word comes with the words of the other text that resemble it, weighted by how much, with
+    how the two differ, and with whether it is one of them.
     """
 
     def __init__(self, width: int, reader_width: int) -> None:
         super().__init__()
         self.align = Linear(width, width)
-        self.lstm = BiLSTM(2 * width + 2, reader_width, num_layers=1)
+        self.compare = Linear(4 * width + 2, 2 * reader_width)
+        self.lstm = BiLSTM(2 * reader_width, reader_width, num_layers=1)
         self.output_width = self.lstm.output_width
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the first weights evenly, as PyTorch does."""
-        bound = 1 / math.sqrt(self.align.in_features)
-        nn.init.uniform_(self.align.weight, -bound, bound, generator=generator)
-        nn.init.zeros_(self.align.bias)
+        """Let words resemble each other as their vectors do; draw the other weights evenly."""
+        bound = 1 / math.sqrt(self.compare.in_features)
+        nn.init.eye_(self.align.weight)
+        nn.init.uniform_(self.compare.weight, -bound, bound, generator=generator)
+        for layer in (self.align, self.compare):
+            nn.init.zeros_(layer.bias)
         self.lstm.initialise(generator)
 
     def forward(self, vectors_ND: Tensor, inputs: Inputs) -> Tensor:
@@ -210,16 +213,18 @@ class CrossReader(nn.Module):
         ids_BT, segments_BT = rows.padded(inputs.ids_N), rows.padded(inputs.segments_N)
         is_word_BT = rows.padded(is_word(inputs))
         is_other_BTT = (segments_BT[:, :, None] != segments_BT[:, None]) & is_word_BT[:, None]
-        keys_BTD = torch.relu(self.align(vectors_BTD))
-        scores_BTT = keys_BTD @ keys_BTD.transpose(1, 2)
+        keys_BTD = self.align(vectors_BTD)
+        scores_BTT = keys_BTD @ keys_BTD.transpose(1, 2) / math.sqrt(keys_BTD.shape[2])
         lowest = torch.finfo(scores_BTT.dtype).min
         shares_BTT = scores_BTT.masked_fill(~is_other_BTT, lowest).softmax(2)
         # Nothing resembles a word where the other text is empty.
         aligned_BTD = (shares_BTT @ vectors_BTD) * is_other_BTT.any(2)[..., None]
         is_same_BTT = (ids_BT[:, :, None] == ids_BT[:, None]) & is_other_BTT
         marks_BT2 = torch.stack([is_same_BTT.any(2), segments_BT == 0], 2).to(vectors_BTD.dtype)
-        seen_ND = rows.flat(torch.cat([vectors_BTD, aligned_BTD, marks_BT2], 2))
-        return self.lstm(seen_ND, inputs)
+        own_ND, other_ND = vectors_ND, rows.flat(aligned_BTD)
+        compared = [own_ND, other_ND, (own_ND - other_ND).abs(), own_ND * other_ND]
+        seen_ND = torch.cat([*compared, rows.flat(marks_BT2)], 1)
+        return self.lstm(torch.relu(self.compare(seen_ND)), inputs)
 
 
 def is_word(inputs: Inputs) -> Tensor:
