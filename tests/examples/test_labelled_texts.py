@@ -118,6 +118,16 @@ def test_swag_race_and_story_cloze(tmp_path):
     assert "counted from 1" in notes
 
 
+def test_files_of_choices_are_counted_together(tmp_path):
+    lines = ["text\tending0\tending1\tending2\tlabel", "One.\ta\tb\tc\t1"]
+    short = _write(tmp_path, "short.tsv", "\n".join(lines) + "\n")
+    long = _write(tmp_path, "long.tsv", "\n".join([*lines, "Two.\td\te\tf\t3"]) + "\n")
+    rows, notes = _read([short, long], "choose")
+    assert [row.label for row in rows] == ["0", "0", "2"] and "counted from 1" in notes
+    rows, notes = _read(short, "choose")
+    assert [row.label for row in rows] == ["1"] and "taken as counted from 0" in notes
+
+
 def test_trees_and_label_lines(tmp_path):
     trees = _write(tmp_path, "dev.txt", "(3 (2 It) (4 (2 works) (2 -LRB-)))\n(0 (1 A\\/B))\n")
     rows, _ = _read(trees, "classify")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.labelled import builtin
 from sememe.examples.labelled import columns as cl
+from sememe.examples.labelled.choices import ChoiceTable, choice_problem, indexed
 from sememe.examples.labelled.columns import Columns, Kind
 from sememe.examples.labelled.records import Record, Table, is_path, open_tables
 from sememe.examples.labelled.rows import Note, Rows, TextRow, silent
@@ -50,6 +50,7 @@ def read_texts(
     data = builtin.opened(data, kind, on_note)
     for table in _tables(data, kind, columns, encoding):
         reader.read(table)
+    reader.finish()
     return sieve.rows_of(reader.rows, reader.chosen)
 
 
@@ -71,6 +72,7 @@ class _Reader:
         self.rows: list[TextRow] = []
         self.chosen: dict[str, str] = {}
         self._num_without_gold = 0
+        self._tables: list[ChoiceTable] = []  # of choices, until all are read
 
     def read(self, table: Table | Rows[TextRow]) -> None:
         """Add the rows of one table."""
@@ -86,13 +88,18 @@ class _Reader:
         self._num_without_gold = 0
         rows = [row for record in records for row in self._rows(record, columns)]
         if self.kind == "choose":
-            rows = _indexed(rows, table.name, columns.get("label", ()), self.sieve)
-        self._add(rows)
+            self._tables.append(ChoiceTable(table.name, rows, columns.get("label", ())))
+        else:
+            self._add(rows)
         if self._num_without_gold:
             self.sieve.say(
                 f"{table.name}: {self._num_without_gold:,} rows carry “-”, for no agreed label; "
                 + ("they are left out." if self.labelled else "they are read without one.")
             )
+
+    def finish(self) -> None:
+        """Add the rows that had to wait until all tables were read."""
+        self._add(indexed(self._tables, self.sieve.say))
 
     def _needed(self) -> list[str]:
         needed = {"pairs": ["text", "second"], "choose": ["text", "choices"]}
@@ -155,7 +162,7 @@ class _Reader:
         if row.label is None:
             return "the label is empty" if self.labelled else ""
         if self.kind == "choose":
-            return _choice_problem(row)
+            return choice_problem(row)
         if self.known is not None and row.label not in self.known:
             return f"the label {row.label!r} is not among those known: {_some(self.known)}"
         return ""
@@ -164,14 +171,6 @@ class _Reader:
         if row.score is None:
             return "the score is empty" if self.labelled else ""
         return "" if math.isfinite(row.score) else "the score is not a finite number"
-
-
-def _choice_problem(row: TextRow) -> str:
-    label = row.label or ""
-    assert row.choices is not None
-    if label.isdecimal() and int(label) < len(row.choices):
-        return ""
-    return f"the answer {label!r} is none of the {len(row.choices)} choices"
 
 
 def _some(labels: Iterable[str]) -> str:
@@ -232,31 +231,6 @@ def _several(cell: Any) -> tuple[str, ...]:
     if isinstance(cell, Mapping):  # {"text": [...], "label": [...]}, as some files have it
         cell = cell.get("text") or list(cell.values())
     return tuple(map(_text, cell)) if isinstance(cell, (list, tuple)) else ()
-
-
-def _indexed(
-    rows: list[TextRow], name: str, columns: tuple[str, ...], sieve: Sieve
-) -> list[TextRow]:
-    """The rows with the right choice by its index from 0: given so, from 1, by letter or text."""
-    numbers = [int(row.label) for row in rows if row.label and row.label.isdecimal()]
-    num_choices = max((len(row.choices or ()) for row in rows), default=0)
-    from_one = bool(numbers) and min(numbers) >= 1 and max(numbers) == num_choices
-    from_one = from_one or any(cl.plain(column) == "answerrightending" for column in columns)
-    if from_one:
-        sieve.say(f"{name}: the right choices are counted from 1.")
-    return [replace(row, label=_index(row, from_one)) for row in rows]
-
-
-def _index(row: TextRow, from_one: bool) -> str | None:
-    label, choices = row.label, row.choices or ()
-    if label is None:
-        return None
-    if label.isdecimal():
-        return str(int(label) - 1) if from_one else str(int(label))
-    letter = ord(label) - ord("A") if len(label) == 1 else -1
-    if 0 <= letter < len(choices):
-        return str(letter)
-    return str(choices.index(label)) if choices.count(label) == 1 else label
 
 
 # ---- where rows come from -----------------------------------------------------------------
