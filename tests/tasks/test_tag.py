@@ -178,3 +178,18 @@ def test_bad_rows_and_options(bert, names, tmp_path):
     table.write_text("O 1 the\nB-PRAISE 2 good\n")
     figures = task.evaluate(table, columns={"words": "-1", "tags": "1"})
     assert figures.num_rows == 1
+
+
+def test_a_crf_chooses_the_tags_of_a_sentence_together(bert, tmp_path):
+    task = Tag(bert, crf=True, **QUICK).fit(ROWS, dev=ROWS[-20:], out=tmp_path / "crf")
+    assert task.scores.value > 0.9
+    again = Tag.load(tmp_path / "crf")
+    (said,), (repeated,) = task.predict([ROWS[3][0]]), again.predict([ROWS[3][0]])
+    assert said.tags == repeated.tags and all(0 < chance <= 1 for chance in said.probabilities)
+    assert said.probabilities == pytest.approx(repeated.probabilities, abs=1e-5)
+    with torch.no_grad():  # whatever the words say, no span goes on that was not opened
+        again.objective.head.linear.weight.zero_()
+        again.objective.head.linear.bias[again.labels.index("I-PRAISE")] = 50.0
+    (forced,) = again.predict([["the", "old", "cat"]])
+    assert forced.tags == ("B-PRAISE", "I-PRAISE", "I-PRAISE")
+    assert again.others == [] and not (tmp_path / "crf" / "config.json").read_text().count("ForTok")

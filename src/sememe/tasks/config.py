@@ -108,6 +108,10 @@ class TagConfig(FinetuneConfig):
     scheme: Literal["iob2", "iob1", "bioes", "same"] = option(
         "iob2", "Scheme that spans are learned and written in, whatever that of the files."
     )
+    crf: bool = option(False, "Choose the tags of a sentence together, by a CRF.")
+    any_tags: bool = option(
+        False, "Let a CRF write sequences that the scheme forbids, such as O I-PER."
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy."""

@@ -142,27 +142,35 @@ class Tag(Task):
         return Item((framed.sequence,), index, target, extra=extent)
 
     def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
-        """A linear map from each token to the tags."""
+        """A linear map from each token to the tags, with a CRF above it where one is asked for."""
         from sememe.networks.heads import TokenHead
+
+        if self.config.crf:
+            from sememe.networks.crf import CRFHead, allowed_transitions
+
+            scheme = "none" if self.config.any_tags else self.learned["scheme"]
+            allowed = allowed_transitions(self.labels, scheme)
+            return CRFHead(width, len(self.labels), dropout=dropout, is_allowed_SC=allowed)
 
         # Other programs give this head a bias on every network.
         return TokenHead(width, len(self.labels), dropout=dropout, has_bias=True)
 
     def activate(self, output: np.ndarray) -> np.ndarray:
-        """Probabilities of the tags of each token."""
-        return softmax(output)
+        """Probabilities of the tags of each token; of a CRF scores, for it chooses them later."""
+        return output if self.config.crf else softmax(output)
 
     # ---- predictions ----------------------------------------------------------------------
 
     def decode(self, row: TagRow, items: Several[Item], outputs: Several[np.ndarray]) -> Tagging:
         """The likeliest tag of each word, and the spans that the tags write."""
-        best = np.zeros(len(row.words), np.int64)
-        chances = np.zeros(len(row.words))
+        own_WC = np.zeros((len(row.words), len(self.labels)))
+        transitions_SC = None
         for item, output in zip(items, outputs, strict=True):
+            if self.config.crf:
+                output, transitions_SC = _parted(output)
             extent: Extent = item.extra
-            own = output[extent.places]
-            best[extent.word_indices] = own.argmax(-1)
-            chances[extent.word_indices] = own.max(-1)
+            own_WC[extent.word_indices] = output[extent.places]
+        best, chances = _chosen(own_WC, transitions_SC)
         tags = tuple(self.labels[index] for index in best)
         text, starts, ends = _places(row)
         spans = self._spans(text, tags, chances, starts, ends)
@@ -213,6 +221,22 @@ class Tag(Task):
             "recall": found.overall.recall,
             "accuracy": found.tag_accuracy,
         }
+
+
+def _parted(output: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    from sememe.networks.crf import parted
+
+    return parted(output)
+
+
+def _chosen(own_WC: np.ndarray, transitions_SC: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The tag of each word and its chance: each by itself, or all together with transitions."""
+    if transitions_SC is None:
+        return own_WC.argmax(-1), own_WC.max(-1)
+    from sememe.networks.crf import best_tags, tag_chances
+
+    best = best_tags(own_WC, transitions_SC)
+    return best, tag_chances(own_WC, transitions_SC)[np.arange(len(best)), best]
 
 
 def _targets(row: TagRow, pieces: WordPieces, numbers: dict[str, int]) -> np.ndarray | None:
