@@ -37,6 +37,7 @@ def test_the_public_names_are_these():
         "Pairs",
         "Regress",
         "SememeError",
+        "Seq2Seq",
         "SubwordTokenizer",
         "Tag",
         "TextSettings",

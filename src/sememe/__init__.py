@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sememe.tasks.pairs import Pairs as Pairs
     from sememe.tasks.regress import Regress as Regress
     from sememe.tasks.tag import Tag as Tag
+    from sememe.tasks.translate import Seq2Seq as Seq2Seq
     from sememe.tasks.translate import Transformer as Transformer
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
@@ -73,6 +74,7 @@ _HOMES = {
     "Pairs": "sememe.tasks.pairs",
     "Regress": "sememe.tasks.regress",
     "SememeError": "sememe.errors",
+    "Seq2Seq": "sememe.tasks.translate",
     "SubwordTokenizer": "sememe.tokens.subwords",
     "Tag": "sememe.tasks.tag",
     "TextSettings": "sememe.text.settings",
@@ -114,6 +116,7 @@ __all__ = [
     "Pairs",
     "Regress",
     "SememeError",
+    "Seq2Seq",
     "SubwordTokenizer",
     "Tag",
     "TextSettings",

@@ -26,6 +26,7 @@ COMMANDS = [
     ("train", "tokenizer"),
     ("train", "bert"),
     ("train", "gpt"),
+    ("train", "seq2seq"),
     ("train", "transformer"),
     ("neighbors",),
     ("analogy",),

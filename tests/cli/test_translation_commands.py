@@ -62,6 +62,16 @@ def test_pictures_of_attention(sememe, texts, tmp_path):
     assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in data["weights"])
 
 
+def test_recurrent_layers(sememe, texts):
+    options = ("--embedding-size", 24, "--attention", "additive", "--cell", "gru")
+    told = sememe("train", "seq2seq", *texts, "--out", "model", *TINY, *options).out
+    assert told.startswith("Saved Seq2Seq small to model") and "BLEU" in told
+    assert sememe("info", "model", "--json").json["network"]["attention"] == "additive"
+    assert len(sememe("translate", "model", "dev.en", "--beam", 2, "-q").out.splitlines()) == 4
+    data = sememe("plot", "attention", "model", "The dog runs.", "--json").json
+    assert data["source"][-1] == "⟨end⟩" and data["layer"] == 1
+
+
 def test_a_table_with_columns(sememe, tmp_path):
     rows = [
         json.dumps({"zh": f"那只{zh}。", "en": f"The {en}."}, ensure_ascii=False)

@@ -35,7 +35,7 @@ def test_other_encodings(tmp_path):
     (tmp_path / "a.zh").write_text("\n".join(CHINESE), encoding="gb18030")
     found = read_pairs(tmp_path / "a.en", tmp_path / "a.zh", encoding="gb18030")
     assert texts(found)[1] == (ENGLISH[1], CHINESE[1])
-    with pytest.raises(InputError, match="utf-8|UTF-8"):
+    with pytest.raises(InputError, match=r"utf-8|UTF-8"):
         list(read_pairs(tmp_path / "a.en", tmp_path / "a.zh"))
 
 
@@ -53,7 +53,7 @@ def test_an_empty_side(tmp_path):
     (tmp_path / "a.en").write_text("one\n\nthree\n \n", encoding="utf-8")
     (tmp_path / "a.de").write_text("eins\nzwei\ndrei\n\n", encoding="utf-8")
     places = tmp_path / "a.en", tmp_path / "a.de"
-    with pytest.raises(InputError, match="line 2: the source is empty.*--skip-bad"):
+    with pytest.raises(InputError, match=r"line 2: the source is empty.*--skip-bad"):
         list(read_pairs(*places))
     notes = []
     pairs = read_pairs(*places, skip_bad=True, on_note=notes.append)

@@ -13,7 +13,7 @@ pytest.importorskip("sacrebleu")
 
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.tasks.translate import Transformer  # noqa: E402
+from sememe.tasks.translate import Seq2Seq, Transformer  # noqa: E402
 from sememe.tasks.translation_folder import open_translator  # noqa: E402
 
 SMALL = {
@@ -41,6 +41,16 @@ def model(**options) -> Transformer:
     return Transformer("tiny", **{**SMALL, **options})
 
 
+def recurrent(**options) -> Seq2Seq:
+    own = {name: value for name, value in SMALL.items() if "head" not in name}
+    own.pop("attention_dropout")
+    return Seq2Seq("tiny", **{**own, "embedding_size": 32, **options})
+
+
+MAKERS = {"transformer": model, "seq2seq": recurrent}
+both = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
 def weights(trained):
     return {name: tensor.numpy() for name, tensor in trained.network.state_dict().items()}
 
@@ -66,6 +76,37 @@ def test_it_learns_a_language_whose_order_is_turned(learned):
     assert np.mean([own == target for own, (_, target) in zip(greedy, PAIRS, strict=True)]) > 0.9
 
 
+@pytest.mark.parametrize(
+    ("attention", "context"),
+    [("multiplicative", "after"), ("additive", "before"), ("none", "after")],
+)
+def test_recurrent_layers_learn_it_too(attention, context, tmp_path):
+    options = {"width": 64, "embedding_size": 64, "learning_rate": 1e-2, "steps": 200}
+    trained = recurrent(
+        **options,
+        attention=attention,
+        context=context,
+        batch_size=512,
+        bleu_pairs=0,
+        average=1,
+        evaluate_every=50,
+        smoothing=0.0,
+    ).fit(PAIRS, dev=PAIRS[:6])
+    assert trained.evaluate(PAIRS)["bleu"] > 80
+    trained.save(tmp_path / "model")
+    opened = open_translator(tmp_path / "model")
+    assert isinstance(opened, Seq2Seq) and opened.config == trained.config
+    assert opened.translate(PAIRS[5][0]) == trained.translate(PAIRS[5][0])
+    assert trained.embed(["The dog", "a"]).shape == (2, 64)
+    if attention == "none":
+        with pytest.raises(OptionError, match="no attention"):
+            trained.attention("The dog runs here.")
+        return
+    found = trained.attention("The bird runs today.")
+    np.testing.assert_allclose(found.weights_TS.sum(1), 1, atol=1e-5)
+    assert found.num_layers == found.num_heads == 1
+
+
 def test_several_translations_of_a_text(learned):
     (own,) = learned.search(["The cat eats there."], beam=4, n_best=3)
     assert len(own) == 3 and own[0].text == "Dort frisst der Kater."
@@ -75,7 +116,7 @@ def test_several_translations_of_a_text(learned):
 
 def test_texts_without_words_and_texts_too_long(learned):
     assert learned.translate(["", "The dog runs here.", " \n"])[::2] == ["", ""]
-    with pytest.raises(InputError, match="Text 2 has .* tokens"):
+    with pytest.raises(InputError, match=r"Text 2 has .* tokens"):
         learned.translate(["The dog.", "dog " * 2_000])
     with pytest.raises(OptionError, match="no option beams"):
         learned.translate("x", beams=3)
@@ -125,10 +166,10 @@ class _StopError(Exception):
     pass
 
 
-@pytest.mark.parametrize("step", [5, 9])
-def test_resume_is_as_never_having_stopped(tmp_path, monkeypatch, step):
-    options = {"dropout": 0.1, "checkpoint_minutes": 1e-9}
-    whole = model(**options).fit(PAIRS, dev=PAIRS[:6])
+@both
+def test_resume_is_as_never_having_stopped(tmp_path, monkeypatch, make):
+    step, options = 6, {"dropout": 0.1, "checkpoint_minutes": 1e-9}
+    whole = make(**options).fit(PAIRS, dev=PAIRS[:6])
     write = Checkpoints.write
 
     def write_and_stop(self, number):
@@ -138,25 +179,26 @@ def test_resume_is_as_never_having_stopped(tmp_path, monkeypatch, step):
 
     monkeypatch.setattr(Checkpoints, "write", write_and_stop)
     with pytest.raises(_StopError):
-        model(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model")
+        make(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model")
     monkeypatch.undo()
-    with pytest.raises(OptionError, match="smoothing was 0.1, is 0.3"):
-        model(**options, smoothing=0.3).fit(
+    with pytest.raises(OptionError, match=r"smoothing was 0\.1, is 0\.3"):
+        make(**options, smoothing=0.3).fit(
             PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True
         )
-    resumed = model(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
+    resumed = make(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
     assert_equal(whole, resumed)
     assert resumed.scores == whole.scores
     losses = [[record.get("loss") for record in own.history] for own in (whole, resumed)]
     assert losses[0] == losses[1]
-    again = model(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
+    again = make(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
     assert_equal(again, resumed)  # finished already
 
 
-def test_parts_of_a_step_add_up_to_it():
+@both
+def test_parts_of_a_step_add_up_to_it(make):
     whole, parts = (
         # A gradient that is nothing but rounding, such as that of a key's bias, stays small so.
-        model(accumulate=accumulate, steps=4, epsilon=1e-4).fit(PAIRS, dev=False)
+        make(accumulate=accumulate, steps=4, epsilon=1e-4).fit(PAIRS, dev=False)
         for accumulate in (1, 4)
     )
     for name, array in weights(whole).items():

@@ -16,6 +16,7 @@ from sememe.cli import (
     train_glove,
     train_gpt,
     train_ngram,
+    train_seq2seq,
     train_tokenizer,
     train_transformer,
     train_word2vec,
@@ -51,4 +52,5 @@ app.command(epilog=train_ngram.EXAMPLES)(train_ngram.ngram)
 app.command(epilog=train_tokenizer.EXAMPLES)(train_tokenizer.tokenizer)
 app.command(epilog=train_bert.EXAMPLES)(train_bert.bert)
 app.command(epilog=train_gpt.EXAMPLES)(train_gpt.gpt)
+app.command(epilog=train_seq2seq.EXAMPLES)(train_seq2seq.seq2seq)
 app.command(epilog=train_transformer.EXAMPLES)(train_transformer.transformer)

@@ -67,6 +67,22 @@ def smoothing_of(hidden_MD: Tensor, table_VD: Tensor, targets_M: Tensor) -> Tens
     return (hidden_MD.float() * rows_MD).sum()
 
 
+def smoothed_score(
+    hidden_MD: Tensor,
+    table_VD: Tensor,
+    bias_V: Tensor,
+    vocab_size: int,
+    targets_M: Tensor,
+    smoothing: float,
+) -> tuple[Tensor, Score]:
+    """The summed loss with smoothed labels, which is to fall, and the score without smoothing."""
+    score = score_tokens(hidden_MD, table_VD, bias_V, vocab_size, targets_M)
+    if not smoothing or not torch.is_grad_enabled():
+        return score.loss, score
+    more = smoothing_of(hidden_MD, table_VD[:vocab_size], targets_M)
+    return score.loss + smoothing * more, score
+
+
 class _TokenScore(torch.autograd.Function):
     """What `score` computes of products with a table, in place and with its gradients at once.
 

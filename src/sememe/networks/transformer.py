@@ -20,7 +20,7 @@ from sememe.networks.dropout import leave_out
 from sememe.networks.layers import LayerNorm, initialise, table_logits
 from sememe.networks.memory import Memory
 from sememe.networks.positions import Positions
-from sememe.networks.prediction import Score, score_tokens, smoothing_of
+from sememe.networks.prediction import Score, smoothed_score
 from sememe.networks.translation_config import EncoderDecoderConfig
 from sememe.networks.translation_inputs import Text, TranslationInputs, text_of
 
@@ -83,6 +83,10 @@ class TransformerNetwork(nn.Module):
         hidden_ND = self.encoder(self._embed(source), source.rows)
         return Source(self.encoder_norm(hidden_ND), source.rows)
 
+    def encode(self, source: Text) -> Tensor:
+        """Vectors of the tokens of sources laid end to end, (N, D)."""
+        return self.read(source).hidden_MD
+
     def write(self, target: Text, source: Source) -> Tensor:
         """Vectors of the tokens of targets, from which their next ones are told, (N, D)."""
         hidden_ND = self.decoder(self._embed(target), target.rows, source=source)
@@ -122,12 +126,7 @@ class TransformerNetwork(nn.Module):
         self, hidden_ND: Tensor, targets_N: Tensor, smoothing: float
     ) -> tuple[Tensor, Score]:
         """What is to fall and the score, from the vectors of the target's tokens."""
-        score = score_tokens(hidden_ND, *self._table(), targets_N)
-        if not smoothing or not torch.is_grad_enabled():
-            return score.loss, score
-        table_VD, _, vocab_size = self._table()
-        more = smoothing_of(hidden_ND, table_VD[:vocab_size], targets_N)
-        return score.loss + smoothing * more, score
+        return smoothed_score(hidden_ND, *self._table(), targets_N, smoothing)
 
     def compile(self, **options: Any) -> None:
         """Compile the embedding, the blocks and the loss, in place."""

@@ -12,6 +12,11 @@ from sememe.tokens.subword_config import Kind
 from sememe.training.config import Schedule, TrainingConfig
 
 Penalty = Literal["gnmt", "average", "none"]
+Cell = Literal["lstm", "gru"]
+Attention = Literal["multiplicative", "additive", "none"]
+Context = Literal["after", "feeding", "before"]
+CELLS, ATTENTIONS = ("lstm", "gru"), ("multiplicative", "additive", "none")
+CONTEXTS = ("after", "feeding", "before")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +39,50 @@ class EncoderDecoderConfig(TransformerConfig):
         """Refuse sizes that no network could have, naming the option and its range."""
         super().__post_init__()
         check_choices(self, norm=("pre", "post"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig:
+    """The sizes of an encoder and a decoder of LSTM or GRU layers, and how they look at each other.
+
+    The context of a step enters `after` the decoder has read its token (Luong et al. 2015, 3): so
+    the whole target is read at once, by cuDNN on a GPU. With `feeding` what a step said also enters
+    the next one (their 3.3), and `before` looks with the state before the token (Bahdanau et al.
+    2015): both go step by step. Without attention all of a source is in one vector.
+    """
+
+    vocab_size: int = option(8_000, "Sub-words of both languages together.")
+    num_layers: int = option(2, "Layers of the encoder, and as many of the decoder.")
+    width: int = option(512, "Numbers in a state; each direction of the encoder has half of them.")
+    embedding_size: int = option(256, "Numbers in the vector of a token.")
+    cell: Cell = option("lstm", "The kind of layers: lstm or gru.")
+    attention: Attention = option(
+        "multiplicative", "Luong's attention, Bahdanau's (additive), or one vector for a text."
+    )
+    context: Context = option(
+        "after", "Where the context enters: after a step, fed to the next too, or before."
+    )
+    dropout: float = option(0.3, "Share of vectors and of layers' outputs left out in training.")
+    max_length: int = option(512, "Most tokens of a text.")
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that no network could have, naming the option and its range."""
+        check_choices(self, cell=CELLS, attention=ATTENTIONS, context=CONTEXTS)
+        check_ranges(
+            self, vocab_size=(1, 2**31), num_layers=(1, 100), width=(2, 100_000),
+            embedding_size=(1, 100_000), dropout=(0, 0.99), max_length=(1, 10_000_000),
+        )  # fmt: skip
+        if self.width % 2:
+            raise OptionError(f"width must be even, for two directions, not {self.width}.")
+
+    @property
+    def padded_vocab_size(self) -> int:
+        """Rows of the table of tokens: matrix units work in tiles of 64."""
+        return -(-self.vocab_size // 64) * 64
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as they are kept in sememe.json."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +114,14 @@ class TranslationTrainingConfig(TrainingConfig):
             self, smoothing=(0, 0.9), dev_share=(0, 0.9), average=(1, 1_000),
             patience=(0, 10**9), bleu_pairs=(0, 10**9),
         )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentTrainingConfig(TranslationTrainingConfig):
+    """How LSTM and GRU layers learn to translate: at a rate that falls to nothing."""
+
+    warmup: float = option(0.02, "Steps in which the rate rises; below 1 their share of all.")
+    schedule: Schedule = option("cosine", "How the rate falls after that.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +164,24 @@ TRANSFORMER_PRESETS = {
 }
 
 # The paper's rate rises to 1/√(width × 4,000): 7e-4 for base, 4.9e-4 for big.
-TRANSFORMER_RATES = {"tiny": 4e-3, "small": 2e-3, "base": 7e-4, "big": 4.9e-4}
+TRANSFORMER_RATES = {"tiny": 1.5e-3, "small": 1e-3, "base": 7e-4, "big": 4.9e-4}
 BATCH_TOKENS = {"tiny": 4_096, "small": 4_096, "base": 25_000, "big": 25_000}
+
+
+SEQ2SEQ_PRESETS = {
+    "tiny": RecurrentConfig(num_layers=1, width=128, embedding_size=128),
+    "small": RecurrentConfig(),
+    "base": RecurrentConfig(num_layers=4, width=1_000, embedding_size=1_000, vocab_size=37_000),
+}
+SEQ2SEQ_RATES = {"tiny": 3e-3, "small": 1e-3, "base": 5e-4}
+
+
+def seq2seq_config(preset: str = "small", **options: Any) -> RecurrentConfig:
+    """The sizes of a preset (tiny, small, base as in Luong et al. 2015), some options replaced."""
+    if preset not in SEQ2SEQ_PRESETS:
+        known = ", ".join(SEQ2SEQ_PRESETS)
+        raise OptionError(f"preset must be one of {known}, not {preset!r}.")
+    return changed(SEQ2SEQ_PRESETS[preset], "Seq2Seq", options)
 
 
 def transformer_config(preset: str = "base", **options: Any) -> EncoderDecoderConfig:

@@ -16,10 +16,14 @@ from sememe.networks.pretraining import need_torch
 from sememe.networks.pretraining_config import sorted_options
 from sememe.networks.translation_config import (
     BATCH_TOKENS,
+    SEQ2SEQ_RATES,
     TRANSFORMER_RATES,
     EncoderDecoderConfig,
+    RecurrentConfig,
+    RecurrentTrainingConfig,
     SearchConfig,
     TranslationTrainingConfig,
+    seq2seq_config,
     transformer_config,
 )  # fmt: skip
 from sememe.options import changed
@@ -210,6 +214,29 @@ class Translator:
         return load(cls, Path(folder))
 
 
+class Seq2Seq(Translator):
+    """LSTM or GRU encoder and decoder, with attention or without (Sutskever, Bahdanau, Luong).
+
+    model = sememe.Seq2Seq(attention="additive", epochs=20).fit("train.en", "train.de")
+    """
+
+    kind = "seq2seq"
+    config_class = RecurrentConfig
+    training_class = RecurrentTrainingConfig
+
+    def _sizes(self, preset: str, options: dict[str, Any]) -> RecurrentConfig:
+        return seq2seq_config(preset, **options)
+
+    def _rate(self, preset: str) -> float:
+        return SEQ2SEQ_RATES[preset]
+
+    def new_network(self) -> Any:
+        """An untrained encoder and decoder."""
+        from sememe.networks.seq2seq import Seq2SeqNetwork
+
+        return Seq2SeqNetwork(self.config, seed=self.training.seed)
+
+
 class Transformer(Translator):
     """The Transformer (Vaswani et al. 2017): attention alone.
 
@@ -232,4 +259,4 @@ class Transformer(Translator):
         return TransformerNetwork(self.config, seed=self.training.seed)
 
 
-KINDS: dict[str, type[Translator]] = {"transformer": Transformer}
+KINDS: dict[str, type[Translator]] = {"seq2seq": Seq2Seq, "transformer": Transformer}

@@ -114,7 +114,7 @@ def encoded(model: Translator, texts: Sequence[str]) -> list[np.ndarray]:
         for first in range(0, len(order), 64):
             group = order[first : first + 64]
             text = text_of([sources[index] for index in group])
-            vectors_ND = network.read(text.to(device)).hidden_MD.float().cpu().numpy()
+            vectors_ND = network.encode(text.to(device)).float().cpu().numpy()
             ends = np.cumsum(text.lengths)
             for index, own in zip(group, np.split(vectors_ND, ends[:-1]), strict=True):
                 found[index] = own
