@@ -149,6 +149,13 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
         run(keeper=keeper, resume=True)
 
 
+def test_a_budget_of_few_steps_is_warned_of():
+    from sememe.training.budget import said_of_budget
+
+    assert said_of_budget(1_200) == "1,200 steps fit into the budget."
+    assert said_of_budget(1).startswith("Only 1 step fits") and "too few" in said_of_budget(19)
+
+
 def test_a_budget_is_measured_then_fixed(tmp_path):
     keeper = Checkpoints(tmp_path / "run.checkpoints")
     with pytest.raises(KeyboardInterrupt):  # the first steps are done twice

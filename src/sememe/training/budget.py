@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 # The first steps also allocate, compile and fill caches.
 WARM_STEPS = 3
+# With fewer, the rate has hardly risen before it falls again.
+_FEW_STEPS = 20
 
 
 class Extent(NamedTuple):
@@ -22,6 +24,17 @@ class Extent(NamedTuple):
 def extent_of(num_steps: int, evaluate_every: int, num_evaluations: int = 10) -> Extent:
     """So many steps, validated as often as asked, or so many times over the run."""
     return Extent(num_steps, evaluate_every or max(1, math.ceil(num_steps / num_evaluations)))
+
+
+def said_of_budget(num_steps: int) -> str:
+    """What a user should know of the steps that fit."""
+    if num_steps >= _FEW_STEPS:
+        return f"{num_steps:,} steps fit into the budget."
+    steps = "step fits" if num_steps == 1 else "steps fit"
+    return (
+        f"Only {num_steps} {steps} into the budget: too few to learn much. Give it more time, a "
+        "smaller model, shorter rows or smaller batches."
+    )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import torch
 from sememe.errors import ArtifactError, DivergedError, OptionError
 from sememe.examples.randomness import stream_key
 from sememe.progress import History
-from sememe.training.budget import Extent, extent_of, measure
+from sememe.training.budget import Extent, extent_of, measure, said_of_budget
 from sememe.training.checkpointing import (
     HISTORY,
     keep_extent,
@@ -135,7 +135,7 @@ class Loop:
             return extent_of(num_steps, config.evaluate_every, self.run.num_validations)
         self.run.reporter.note("Measuring the speed.")
         extent = self._measured(config.budget_s)
-        self.run.reporter.note(f"{extent.num_steps:,} steps fit into the budget.")
+        self.run.reporter.note(said_of_budget(extent.num_steps))
         return extent
 
     def _measured(self, budget_s: float) -> Extent:
