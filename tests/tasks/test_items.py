@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from sememe.examples.labelled import AnswerRow
 from sememe.examples.sequences import Sequence
 from sememe.tasks.encoding import kept_sizes
-from sememe.tasks.fitting import balanced, held_out
+from sememe.tasks.preparing import balanced, held_out
 from sememe.tasks.items import Item, ItemBatches, fingerprint, random_order
 
 

@@ -155,7 +155,8 @@ class Task:
         columns={"text": "review"}, skip_bad=True, encoding.
         """
         need_torch()
-        from sememe.tasks.fitting import Request, fit
+        from sememe.tasks.fitting import fit
+        from sememe.tasks.preparing import Request
 
         if out is not None:
             check_replaceable(Path(out), self.kind)

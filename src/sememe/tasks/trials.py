@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from sememe import metrics
 from sememe.errors import InputError, OptionError
-from sememe.storage.folder import check_replaceable
-from sememe.tasks.fitting import Request, read_rows
+from sememe.storage.folder import MANIFEST, check_replaceable
+from sememe.tasks.preparing import Request, make_ready, read_rows
 from sememe.tasks.scores import Scores
 from sememe.tasks.task import Task, as_reporter
 
@@ -95,6 +95,11 @@ def fit_trials(
     if out is not None:
         check_replaceable(Path(out), Task.kind)
     place = None if out is None else Path(f"{out}.trials")
+    if resume and place is not None and not place.exists():
+        request = Request(dev=dev, out=Path(str(out)), reading=reading)
+        if (finished := _finished(make, trials, train, request, ensemble)) is not None:
+            reporter.note(f"{out} is finished already.")
+            return finished
     done: list[tuple[Trial, Task | Path]] = []
     for number, options in enumerate(trials, 1):
         said = ", ".join(f"{name} {value}" for name, value in options.items())
@@ -119,6 +124,35 @@ def fit_trials(
         task.save(out)
         shutil.rmtree(place, ignore_errors=True)
     return task
+
+
+def _finished(
+    make: Callable[[dict[str, Any]], Task],
+    trials: Several[Options],
+    train: Any,
+    request: Request,
+    is_ensemble: bool,
+) -> Task | None:
+    """What the same runs left before, chosen and saved; None if there is nothing, or of others."""
+    assert request.out is not None
+    if not (request.out / MANIFEST).is_file():
+        return None
+    kept = Task.load(request.out)
+    if [one["options"] for one in kept.trials] != [dict(options) for options in trials]:
+        return None
+
+    def is_own(options: Options) -> bool:
+        return all(getattr(kept.config, name) == value for name, value in options.items())
+
+    own = next((options for options in trials if is_own(options)), None)
+    if own is None:
+        return None
+    siblings = [o for o in trials if is_own({**o, "seed": own["seed"]})]
+    if len(kept.others) + 1 != (len(siblings) if is_ensemble else 1):
+        return None
+    task = make(dict(own))
+    make_ready(task, train, request)
+    return kept if task.plan == kept.plan else None
 
 
 def name_of(options: Options) -> str:
