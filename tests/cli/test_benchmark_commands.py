@@ -217,6 +217,50 @@ def test_a_fine_tuned_model_meets_the_tasks_of_its_labels(sememe, tiny, data) ->
     assert "MNLI is left out" in result.err and "knows the labels entailment" in result.err
 
 
+def test_models_of_transformers_are_scored_and_compared(sememe, tiny, data) -> None:
+    from sememe.tasks.pairs import Pairs
+
+    rte = data / "glue" / "RTE"
+    for name in ("ours", "theirs"):
+        Pairs(tiny, steps=2, length=32, device="cpu").fit(rte / "train.tsv", dev=False, out=name)
+    (Path("theirs") / "sememe.json").unlink()  # all that tells it from a folder of transformers
+    command = ("evaluate", "glue", "--data", data / "glue", "--only", "RTE", "--json", "--quiet")
+    first, second = (by_name(sememe(*command, name).json)["RTE"] for name in ("ours", "theirs"))
+    assert first["parts"] == second["parts"] and second["seeds"] == []
+    rows = ("--data", rte / "dev.tsv", "--quiet", "--json")
+    told = sememe("compare", "ours", "theirs", *rows).json
+    assert told["difference"] == 0 and told["scores"][0] == told["scores"][1]
+    columns = ("--column", "text=sentence1", "--column", "second=sentence2")
+    assert sememe("compare", "theirs", "theirs", *columns, *rows).json["scores"] == told["scores"]
+    said = [sememe("predict", name, rte / "dev.tsv", *columns).out for name in ("ours", "theirs")]
+    assert said[0] == said[1]
+
+
+def test_test_files_that_come_later_are_answered(sememe, tiny, tmp_path) -> None:
+    files.write_glue(tmp_path / "glue")
+    rte = tmp_path / "glue" / "RTE"
+    asked = (rte / "test.tsv").read_text(encoding="utf-8")
+    (rte / "test.tsv").unlink()
+    command = (
+        "evaluate", "glue", tiny, "--data", "glue", "--only", "RTE", "--out", "kept", *QUICK[:-1],
+    )  # fmt: skip
+    sememe(*command, "--seeds", 2)
+    submission = Path("kept/submission/RTE.tsv")
+    assert not submission.exists()
+    (rte / "test.tsv").write_text(asked, encoding="utf-8")
+    assert "once more, for the answers" in sememe(*command, "--seeds", 2).err
+    assert len(submission.read_text().splitlines()) == 5
+    assert "once more" not in sememe(*command, "--seeds", 2).err
+    submission.unlink()
+    for seed in (1, 2):  # whichever was the best of both, alone it must answer
+        sememe(*command, "--seed", seed)
+        assert len(submission.read_text().splitlines()) == 5
+        submission.unlink()
+    (rte / "test.tsv").write_text("\n".join(asked.split("\n")[:3]) + "\n", encoding="utf-8")
+    assert "once more" in sememe(*command).err
+    assert len(submission.read_text().splitlines()) == 3
+
+
 def test_features_are_compared_and_drawn(sememe, tiny, data) -> None:
     command = (
         "evaluate", "features", tiny, "--data", data / "conll2003", "--reader-width", 4, *QUICK,

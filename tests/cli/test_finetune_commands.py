@@ -140,3 +140,6 @@ def test_a_model_that_is_none(sememe, train):
 def test_options_of_classifiers_are_not_for_tasks(sememe, task, train):
     assert sememe("predict", "task", train, "--threshold", 0.5, fails=True).code == 2
     assert sememe("predict", "task", train, "-k", 0, fails=True).code == 2
+    for option, value in (("-k", 2), ("--threshold", 0.5)):
+        told = sememe("evaluate", "labels", "task", train, option, value, fails=True)
+        assert told.code == 2 and f"{option} is for classifiers" in told.err

@@ -97,6 +97,19 @@ def test_scored_rows_do_not_choose_the_threshold_of_a_task_without_dev_rows(bert
     assert task.evaluate(MIXED).value == pytest.approx(expected)
 
 
+def test_a_foreign_model_of_squad_2_may_say_that_there_is_no_answer(praise, tmp_path):
+    task, _ = praise
+    for name, card in (("plain", ""), ("squad2-bert", ""), ("card", "datasets:\n- squad_v2\n")):
+        task.save(tmp_path / name)
+        (tmp_path / name / "sememe.json").unlink()
+        (tmp_path / name / "README.md").write_text(f"# A reader\n{card}")
+        foreign = Answer.load(tmp_path / name)
+        said = foreign.predict(MIXED)
+        assert all(one.text for one in said) == (name == "plain")
+        if name != "plain":
+            assert {one.text == "" for one in said} == {one.no_answer > 0 for one in said}
+
+
 def test_nothing_beats_answering_nothing(bert):
     task = Answer(bert, **QUICK | {"epochs": 0.2}).fit(MIXED, dev=False)
     rows = [AnswerRow(str(i), "what", FILLER, (), True) for i in range(4)]

@@ -301,6 +301,26 @@ def test_stopped_seeds_go_on(bert, opinions, tmp_path, monkeypatch):
     assert_same(resumed, fit_trials(make, grid(2), opinions))
 
 
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_finished_seeds_are_not_learned_again(bert, opinions, tmp_path, monkeypatch, ensemble):
+    def make(options):
+        return Classify(bert, **QUICK | {"steps": 2, "epochs": 0.0} | options)
+
+    out = {"out": tmp_path / "task", "resume": True, "ensemble": ensemble}
+    first = fit_trials(make, grid(2), opinions, **out)
+    monkeypatch.setattr(Classify, "fit", None)
+    notes = Notes()
+    again = fit_trials(make, grid(2), opinions, progress=notes, **out)
+    assert_same(again, first)
+    assert again.trials == first.trials and "task is finished already." in notes
+    others = [(opinions, grid(3)), (opinions[:-2], grid(2)), (opinions, grid(2, 2))]
+    for rows, trials in others:
+        with pytest.raises(TypeError):  # what is asked for is to be learned
+            fit_trials(make, trials, rows, **out)
+    with pytest.raises(TypeError):
+        fit_trials(make, grid(2), opinions, **out | {"ensemble": not ensemble})
+
+
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(bert, opinions):
     first, again, other = (
         Classify(bert, **QUICK | {"epochs": 1.0}, dropout=0.1, seed=seed).fit(opinions, dev=False)
@@ -412,3 +432,7 @@ def test_a_foreign_head_of_one_number_is_a_score(tmp_path):
     ):
         (tmp_path / "config.json").write_text(json.dumps(config | more))
         assert foreign_name(tmp_path) == name
+    several = config | {"problem_type": "multi_label_classification"}
+    (tmp_path / "config.json").write_text(json.dumps(several))
+    with pytest.raises(ArtifactError, match="several labels at once"):
+        Classify.load(tmp_path)

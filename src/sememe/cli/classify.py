@@ -127,7 +127,9 @@ def labels(
     it knows are not asked, as in Facebook's program. A task gets the figures of its kind.
     """
     if is_task(model):
-        evaluate_task(model, file, column=column, skip_bad=skip_bad, json=json)
+        evaluate_task(
+            model, file, num=k, threshold=threshold, column=column, skip_bad=skip_bad, json=json
+        )
         return
     refuse_rows(column, skip_bad)
     result = _open(model, label_prefix).evaluate(file, k, threshold)

@@ -39,12 +39,6 @@ def refuse_rows(column: list[str] | None, skip_bad: bool) -> None:
         raise OptionError(f"{name} is for fine-tuned tasks; a classifier reads lines.")
 
 
-def _open(model: str) -> Task:
-    from sememe.tasks.task import Task
-
-    return Task.load(model)
-
-
 def predict_task(
     model: str,
     file: str,
@@ -63,8 +57,8 @@ def predict_task(
         raise OptionError("--threshold is for classifiers; a task always answers.")
     if num == 0 or num < -1:
         raise OptionError(f"-k must be a number of labels, or -1 for all, not {num}.")
-    task = _open(model)
-    rows = task.read(file, labelled=False, **reading_of(column, skip_bad, "utf-8"), on_note=_say)
+    task, reading = _opened(model, column, skip_bad)
+    rows = task.read(file, labelled=False, **reading)
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[first : first + _ROWS_AT_ONCE]
         for row, prediction in zip(block, task.predict_rows(block), strict=True):
@@ -72,6 +66,17 @@ def predict_task(
                 typer.echo(_json(prediction))
             else:
                 typer.echo(task.written(row, prediction, num=num, has_chances=prob))
+
+
+def _opened(model: str, column: list[str] | None, skip_bad: bool) -> tuple[Task, dict[str, Any]]:
+    """A task, and how it is to read rows."""
+    from sememe.networks.pretraining import need_torch
+
+    need_torch()
+    from sememe.tasks.foreign import open_task
+
+    reading = reading_of(column, skip_bad, "utf-8")
+    return open_task(model, reading["columns"]), {**reading, "on_note": _say}
 
 
 def _say(text: str) -> None:
@@ -92,10 +97,25 @@ def _named(value: Any) -> Any:
 
 
 def evaluate_task(
-    model: str, file: str, *, column: list[str] | None, skip_bad: bool, json: bool
+    model: str,
+    file: str,
+    *,
+    num: int,
+    threshold: float,
+    column: list[str] | None,
+    skip_bad: bool,
+    json: bool,
 ) -> None:
     """Print the scores of a task on labelled rows."""
-    scores = _open(model).evaluate(file, **reading_of(column, skip_bad, "utf-8"), on_note=_say)
+    from sememe.errors import OptionError
+
+    if num != 1 or threshold:
+        name = "--threshold" if threshold else "-k"
+        raise OptionError(
+            f"{name} is for classifiers; a task is scored by the one answer that it gives."
+        )
+    task, reading = _opened(model, column, skip_bad)
+    scores = task.evaluate(file, **reading)
     if json:
         print_json(scores.to_dict())
     else:

@@ -7,13 +7,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sememe.errors import InputError, OptionError
 from sememe.evaluation.results import package_version, plain
 from sememe.evaluation.rows import gold_of, said_of
 from sememe.evaluation.scoring import METRICS
 from sememe.metrics import McNemar, PairedBootstrap, mcnemar, paired_bootstrap
+
+if TYPE_CHECKING:
+    from sememe.tasks.task import Task
 
 Test = Literal["bootstrap", "mcnemar"]
 # The share of chance findings that is put up with.
@@ -148,9 +151,7 @@ def compare_tasks(
     **options: Any,
 ) -> Comparison:
     """Let two fine-tuned models answer the rows of `data` and compare them."""
-    from sememe.tasks.folder import load
-
-    tasks = [load(Path(folder)) for folder in (first, second)]
+    tasks = _opened(Path(first), Path(second), (reading or {}).get("columns"))
     if tasks[0].name != tasks[1].name:
         raise InputError(
             f"{first} was fine-tuned to {tasks[0].name}, {second} to {tasks[1].name}: they cannot "
@@ -165,6 +166,18 @@ def compare_tasks(
     return compare_predictions(
         gold, *said, metric=metric, names=_names(str(first), str(second)), **options
     )
+
+
+def _opened(first: Path, second: Path, columns: dict[str, Any] | None) -> list[Task]:
+    """Two tasks; one of transformers is taken for what the other one is, where it can be."""
+    from sememe.tasks.foreign import foreign_name, open_task
+
+    tasks = [open_task(folder, columns) for folder in (first, second)]
+    for index, folder in enumerate((first, second)):
+        other = type(tasks[1 - index])
+        if foreign_name(folder) and issubclass(other, type(tasks[index])):
+            tasks[index] = other.load(folder)
+    return tasks
 
 
 def compare_files(

@@ -11,7 +11,7 @@ from sememe.errors import InputError, OptionError
 from sememe.evaluation.benchmarks import ANSWER_SETS, GLUE, SETS, TAG_SETS, Benchmark, xnli
 from sememe.evaluation.finding import DataFolder, Holdings
 from sememe.evaluation.finetuning import run_benchmark
-from sememe.evaluation.finished import is_finished, task_kind
+from sememe.evaluation.finished import is_finished, task_kinds
 from sememe.evaluation.glue import GLUEResult
 from sememe.evaluation.outcomes import Outcome, benchmark_table
 from sememe.evaluation.preparing import RunSettings
@@ -98,10 +98,10 @@ def evaluate_family(
     chosen = choose(family, only)
     folder = DataFolder(data)
     outcomes, missing = [], {}
-    kind = task_kind(model)
+    kinds = task_kinds(model)
     for benchmark in chosen:
         holdings = folder.holdings(benchmark)
-        if kind and benchmark.kind != kind and not only:
+        if kinds and benchmark.kind not in kinds and not only:
             continue
         lacking = _lacking(model, holdings, settings)
         if not lacking:
@@ -109,7 +109,7 @@ def evaluate_family(
                 outcomes.append(run_benchmark(model, holdings, settings, reporter=reporter))
             except InputError as error:
                 # A fine-tuned model fits a few sets of a family: those of its own labels.
-                if only or not kind:
+                if only or not kinds:
                     raise
                 reporter.note(f"{benchmark.name} is left out: {error}")
             continue
@@ -118,7 +118,7 @@ def evaluate_family(
         if only or family is GLUE or holdings.parts or holdings.train:
             reporter.note(f"{benchmark.name} is left out: there is no {', no '.join(lacking)}.")
     if not outcomes:
-        raise InputError(_nothing(folder, kind, missing))
+        raise InputError(_nothing(folder, kinds, missing))
     named = set(only) or {name for name in missing if family is GLUE}
     return FamilyResult(
         outcomes=outcomes,
@@ -148,9 +148,9 @@ def _lacking(model: str | Path, holdings: Holdings, settings: RunSettings) -> li
     return lacking
 
 
-def _nothing(folder: DataFolder, kind: str, missing: Mapping[str, Sequence[str]]) -> str:
+def _nothing(folder: DataFolder, kinds: Sequence[str], missing: Mapping[str, Sequence[str]]) -> str:
     text = f"{folder.folder} holds no benchmark that can be run"
-    if kind:
-        return f"{text} with a model that was fine-tuned to {kind}."
+    if kinds:
+        return f"{text} with a model that was fine-tuned to {' or '.join(kinds)}."
     wanted = "; ".join(f"{name}: {', '.join(files)}" for name, files in missing.items())
     return f"{text}. Missing are {wanted}."

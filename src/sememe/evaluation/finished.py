@@ -14,6 +14,7 @@ from sememe.evaluation.preparing import Prepared
 from sememe.evaluation.rows import best_thresholds, gold_of, said_of
 from sememe.evaluation.scoring import score_all
 from sememe.storage.folder import MANIFEST, read_json
+from sememe.tasks.foreign import foreign_name
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
@@ -21,28 +22,33 @@ if TYPE_CHECKING:
 
 def is_finished(model: str | Path) -> bool:
     """Whether a model was fine-tuned already, or is a file of answers."""
-    return bool(task_kind(model))
+    return bool(task_kinds(model))
 
 
-def task_kind(model: str | Path) -> str:
-    """What a model was fine-tuned to do; a json file holds answers; nothing for other models."""
+def task_kinds(model: str | Path) -> tuple[str, ...]:
+    """What a model was fine-tuned to do; a json file holds answers; nothing for other models.
+
+    A head of transformers for labels does not say whether they are of one text or of two.
+    """
     path = Path(model)
     if path.suffix == ".json" and path.is_file():
-        return "answer"
+        return ("answer",)
     manifest = path / MANIFEST
     if not manifest.is_file():
-        return ""
+        kind = foreign_name(path)
+        return ("classify", "pairs") if kind == "classify" else (kind,) if kind else ()
     content = read_json(manifest)
     is_one = isinstance(content, dict) and content.get("kind") == "task"
-    return str(content.get("task")) if is_one else ""
+    return (str(content.get("task")),) if is_one else ()
 
 
 def score_finished(model: str | Path, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
     """Score a model that was fine-tuned before, or the answers of a file."""
     begun_s = time.monotonic()
-    if task_kind(model) != benchmark.kind:
+    kinds = task_kinds(model)
+    if benchmark.kind not in kinds:
         raise InputError(
-            f"{model} was fine-tuned to {task_kind(model)}; {benchmark.name} needs a model that "
+            f"{model} was fine-tuned to {' or '.join(kinds)}; {benchmark.name} needs a model that "
             f"can {benchmark.kind}."
         )
     if Path(model).is_file():
@@ -51,9 +57,11 @@ def score_finished(model: str | Path, benchmark: Benchmark, prepared: Prepared) 
         from sememe.networks.pretraining import need_torch
 
         need_torch()
-        from sememe.tasks.folder import load
+        from sememe.tasks.folder import task_class
 
-        task = load(Path(model))
+        task = task_class(benchmark.kind).load(model)
+        if foreign_name(model) and benchmark.main_metric.startswith("squad2"):
+            task.learned = {**task.learned, "has_impossible": True}
         _check_labels(model, task, benchmark, prepared)
         record = score_task(task, benchmark, prepared)
         record["unlabelled"] = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,9 @@ _NAMES = {
     "BertForTokenClassification": "tag",
     "BertForQuestionAnswering": "answer",
 }
+# How models, their cards and their folders speak of SQuAD 2.0.
+_SQUAD2 = re.compile(r"squad[-_ ]?v?2", re.IGNORECASE)
+_CARD, _MOST_OF_CARD = "README.md", 20_000  # characters
 
 
 def foreign_name(folder: str | Path) -> str:
@@ -39,6 +44,18 @@ def foreign_name(folder: str | Path) -> str:
     return name
 
 
+def open_task(folder: str | Path, columns: Mapping[str, Any] | None = None) -> Task:
+    """Open a task, ours or theirs, to be asked about rows whose columns were named so.
+
+    Their files do not say whether a label is of one text or of two: a column for the second does.
+    """
+    from sememe.tasks.pairs import Pairs
+    from sememe.tasks.task import Task
+
+    is_of_two = foreign_name(folder) == "classify" and "second" in (columns or {})
+    return (Pairs if is_of_two else Task).load(folder)
+
+
 def load_foreign(cls: type[Task], folder: Path) -> Task:
     """Open such a folder as a task of that class, or of the one that fits where it is any."""
     from sememe.networks.interchange.huggingface import check_vocabulary, kind_of
@@ -52,6 +69,11 @@ def load_foreign(cls: type[Task], folder: Path) -> Task:
     if not issubclass(chosen, cls):
         raise ArtifactError(f"{folder} was fine-tuned for {own.name}, not {cls.name}.")
     content = read_json(folder / CONFIG)
+    if content.get("problem_type") == "multi_label_classification":
+        raise ArtifactError(
+            f"{folder} gives a text several labels at once, which no task here does: only heads "
+            "for one label a text can be opened."
+        )
     longest = int(content.get("max_position_embeddings", 512))
     length = min(longest, max(chosen.config_class().length, 512))
     labels = _labels(content, folder) if chosen.has_labels else None
@@ -64,7 +86,20 @@ def load_foreign(cls: type[Task], folder: Path) -> Task:
     if chosen.name == "tag":
         is_spans = any(label.startswith("B-") for label in task.labels)
         task.learned = {"scheme": "iob2" if is_spans else "none", "by_character": False}
+    elif chosen.name == "answer":
+        task.learned = {"has_impossible": _knows_no_answer(content, folder), "threshold": 0.0}
     return task
+
+
+def _knows_no_answer(content: dict[str, Any], folder: Path) -> bool:
+    """Whether a model learned that questions may have no answer: its weights do not tell.
+
+    Its name, the folder's or the card beside it does where it learned SQuAD 2.0.
+    """
+    told = f"{folder.resolve().name} {content.get('_name_or_path', '')}"
+    if (card := folder / _CARD).is_file():
+        told += card.read_text(encoding="utf-8", errors="replace")[:_MOST_OF_CARD]
+    return bool(_SQUAD2.search(told))
 
 
 def _labels(content: dict[str, Any], folder: Path) -> list[str]:
