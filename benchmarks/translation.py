@@ -10,7 +10,8 @@ DATA is a folder with train.en, val.en and test.en beside their .de (or --source
 or not; --test test_2016_flickr names another test set (Multi30k's). Or it is one table with two
 columns: of its texts a twentieth is held out for testing and another for choosing, all translations
 of one text on the same side. `--set dropout=0.2 beam=4` changes any option of the model or of the
-search. Texts are lower-cased; BLEU is sacrebleu's on text as people write it, case:lc.
+search, `--look TEXT` adds where the words of its translation look. Texts are lower-cased; BLEU is
+sacrebleu's on text as people write it, case:lc.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from pathlib import Path
 from typing import Any
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "transformer": ("Transformer", {"preset": "small", "epochs": 60.0, "warmup": 2_000.0}),
+    # The paper's rate, 1/√(width × warm-up steps), for a width of 256.
+    "transformer": (
+        "Transformer",
+        {"preset": "small", "epochs": 60.0, "warmup": 2_000.0, "learning_rate": 1.4e-3},
+    ),
     "lstm": ("Seq2Seq", {"preset": "small", "epochs": 30.0}),
     "fixed": ("Seq2Seq", {"preset": "small", "epochs": 30.0, "attention": "none"}),
 }
@@ -111,6 +116,10 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     trained_s = time.monotonic()
     found = model.evaluate(parts["test"], **search)
     last = model.history.last()
+    looked = []
+    for text in options.look:
+        own = model.attention(text)
+        looked.append([own.source, own.target, own.weights_TS.round(4).tolist()])
     is_gpu = options.device != "cpu" and torch.cuda.is_available()
     return {
         "model": options.model,
@@ -134,6 +143,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             [pair.source, text, pair.target]
             for pair, text in list(zip(parts["test"], found["translations"], strict=True))[:3]
         ],
+        "looked": looked,
     }
 
 
@@ -183,6 +193,7 @@ def main() -> None:
     training.add_argument("--device", default="auto")
     training.add_argument("--seed", type=int, default=1)
     training.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
+    training.add_argument("--look", nargs="*", default=[], metavar="TEXT")
     tokenizing = tasks.add_parser("tokenizer", parents=[shared])
     tokenizing.add_argument("--vocab-size", type=int, default=VOCAB_SIZE)
     table = tasks.add_parser("table")

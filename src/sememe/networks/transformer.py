@@ -132,7 +132,7 @@ class TransformerNetwork(nn.Module):
         """Compile the embedding, the blocks and the loss, in place."""
         for part in self._compiled_parts():
             part.compile(dynamic=True, **options)
-        self.head_loss = torch.compile(self.head_loss, dynamic=True)  # type: ignore
+        self.head_loss = torch.compile(self.head_loss, dynamic=True, **options)  # type: ignore
 
     def uncompile(self) -> None:
         """Forget what `compile` made, so that the network can move to another device."""
