@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sememe.metrics import (
-    answers_above,
     best_threshold,
     mean_answer_score,
     normalize_answer,
@@ -113,12 +112,9 @@ def test_the_best_threshold_is_the_best_of_all(rows) -> None:
     assert best_threshold(*columns).score == pytest.approx(_tried(*columns))
 
 
-def test_answers_above_the_threshold_are_emptied() -> None:
+def test_a_threshold_is_the_score_of_the_last_question_that_is_answered() -> None:
     found = best_threshold([1, 1, 0], [-3.0, 0.5, 2.0], [True, True, False], [False] * 3)
     assert found == (1.0, 0.5)
-    predictions = {"q1": "x", "q2": "y", "q3": "z"}
-    no_answer = {"q1": -3.0, "q2": 0.5, "q3": 2.0}
-    assert answers_above(predictions, no_answer, 0.5) == {"q1": "x", "q2": "y", "q3": ""}
     with pytest.raises(ValueError, match="NaN"):
         best_threshold([1.0], [math.nan], [True], [False])
 

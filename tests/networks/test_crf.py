@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from sememe.examples.sequences import Sequence  # noqa: E402
+from sememe.examples.tagging import IGNORE_ID  # noqa: E402
 from sememe.networks.crf import (  # noqa: E402
     CRF,
     CRFHead,
@@ -19,7 +20,7 @@ from sememe.networks.crf import (  # noqa: E402
     tag_chances,
 )
 from sememe.networks.encoders import inputs_of  # noqa: E402
-from sememe.networks.heads import IGNORED, Labelled  # noqa: E402
+from sememe.networks.heads import Labelled  # noqa: E402
 
 C = 3
 
@@ -84,10 +85,10 @@ def test_places_that_are_not_asked_about_and_padding_change_nothing(crf):
     tags = torch.tensor([[2, 0, 1]])
     wide = torch.full((1, 7, C), 9.0)
     wide[0, [1, 2, 5]] = emissions[0]
-    targets = torch.full((1, 7), IGNORED)
+    targets = torch.full((1, 7), IGNORE_ID)
     targets[0, [1, 2, 5]] = tags[0]
     torch.testing.assert_close(crf.losses(wide, targets), crf.losses(emissions, tags))
-    nothing = torch.full((1, 7), IGNORED)
+    nothing = torch.full((1, 7), IGNORE_ID)
     assert crf.losses(wide, nothing).tolist() == [0.0]
 
 
@@ -95,7 +96,7 @@ def test_gradients_agree_with_differences():
     crf = CRF(C).double()
     crf.initialise(1.0, torch.Generator().manual_seed(1))
     emissions = emissions_of(2, 4, C).double().requires_grad_()
-    targets = torch.tensor([[0, 2, 1, IGNORED], [1, IGNORED, 1, 2]])
+    targets = torch.tensor([[0, 2, 1, IGNORE_ID], [1, IGNORE_ID, 1, 2]])
     assert torch.autograd.gradcheck(
         lambda x, _: crf.losses(x, targets), (emissions, crf.transitions_SC)
     )
@@ -144,7 +145,7 @@ def test_a_head_gives_scores_with_transitions_and_sums_losses():
     head.initialise(0.5, torch.Generator().manual_seed(3))
     ids = [np.arange(size, dtype=np.int32) for size in (4, 2)]
     inputs = inputs_of([Sequence(own, np.zeros(len(own), np.int8)) for own in ids])
-    targets = head.collate([np.array([IGNORED, 1, 0, 2]), np.array([IGNORED, 2])])
+    targets = head.collate([np.array([IGNORE_ID, 1, 0, 2]), np.array([IGNORE_ID, 2])])
     batch = Labelled(inputs, torch.arange(2), 2, targets, torch.tensor([1.0, 0.5]))
     outputs = head(emissions_of(6, 6), batch)
     first = head.crf.losses(outputs[None, :4], targets[None, :4])

@@ -13,7 +13,7 @@ from sememe.errors import InputError, OptionError
 from sememe.evaluation.results import package_version, plain
 from sememe.evaluation.rows import gold_of, said_of
 from sememe.evaluation.scoring import METRICS
-from sememe.metrics import McNemar, PairedBootstrap, mcnemar, paired_bootstrap
+from sememe.metrics import McNemar, PairedBootstrap, are_chinese, mcnemar, paired_bootstrap
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
@@ -202,14 +202,8 @@ def _metric_for(gold: Sequence[Any]) -> str:
             return "entity_f1"
         if not all(gold):
             return "squad2_f1"
-        return "cmrc_f1" if _is_chinese(gold) else "squad_f1"
+        return "cmrc_f1" if are_chinese(gold) else "squad_f1"
     return "spearman" if isinstance(sample, float) else "accuracy"
-
-
-def _is_chinese(gold: Sequence[Sequence[str]]) -> bool:
-    """Whether most questions have an answer with a Chinese character."""
-    num = sum(any("\u4e00" <= char <= "\u9fff" for text in row for char in text) for row in gold)
-    return 2 * num > len(gold)
 
 
 def _read_predictions(path: Path) -> tuple[list[Any], list[Any], list[Any]]:

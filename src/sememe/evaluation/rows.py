@@ -10,7 +10,7 @@ from sememe.errors import InputError
 from sememe.evaluation.benchmarks import Benchmark, Kind
 from sememe.evaluation.finding import Found
 from sememe.examples.labelled import Rows, TextRow
-from sememe.metrics import best_threshold, score_answer_or_none
+from sememe.metrics import score_answer_or_none
 
 _TEXT_KINDS = ("classify", "pairs", "regress", "choose")
 
@@ -91,15 +91,14 @@ def check_answerable(benchmark: Benchmark, rows: Sequence[Any]) -> None:
 
 def best_thresholds(gold: Sequence[Sequence[str]], predictions: Sequence[Any]) -> dict[str, float]:
     """The best scores that another no-answer threshold would have given (SQuAD 2.0's script)."""
-    texts = [one.best_text for one in predictions]
-    scores = [score_answer_or_none(text, own) for text, own in zip(texts, gold, strict=True)]
+    from sememe.tasks.answer import best_threshold
+
+    scores = [
+        score_answer_or_none(one.best_text, own) for one, own in zip(predictions, gold, strict=True)
+    ]
     found: dict[str, float] = {}
     for figure in ("exact", "f1"):
-        best = best_threshold(
-            [getattr(score, figure) for score in scores],
-            [one.no_answer for one in predictions],
-            [bool(own) for own in gold],
-            [not text for text in texts],
-        )
+        figures = [getattr(score, figure) for score in scores]
+        best = best_threshold(predictions, figures, [bool(own) for own in gold])
         found |= {f"best_{figure}": best.score, f"best_{figure}_threshold": best.threshold}
     return found

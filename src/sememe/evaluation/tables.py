@@ -36,13 +36,10 @@ class Table:
     below: Sequence[str] = ()
     notes: Sequence[str] = field(default_factory=tuple)
 
-    def _lines(self) -> list[list[str]]:
-        head = [list(self.headings)] + ([list(self.below)] if self.below else [])
-        return head + [[row.label, *row.cells] for row in self.rows]
-
     def __str__(self) -> str:
         """The table in plain text; numbers end in one column."""
-        lines = self._lines()
+        head = [list(self.headings)] + ([list(self.below)] if self.below else [])
+        lines = head + [[row.label, *row.cells] for row in self.rows]
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         text = [
             "  ".join(
@@ -55,13 +52,6 @@ class Table:
         num_head = 2 if self.below else 1
         body = [*text[:num_head], rule, *text[num_head:]]
         return "\n".join([*([self.title] if self.title else []), *body, *self.notes])
-
-    def markdown(self) -> str:
-        """The table in Markdown."""
-        lines = self._lines()
-        rule = ["---", *["---:"] * (len(self.headings) - 1)]
-        text = ["| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]]]
-        return "\n".join([*text, "", *self.notes])
 
 
 def _width(text: str) -> int:

@@ -4,14 +4,13 @@ from sememe.metrics.analogies import SectionScore, is_syntactic, score_sections,
 from sememe.metrics.answers import (
     AnswerScore,
     Threshold,
-    answers_above,
     best_threshold,
     mean_answer_score,
     normalize_answer,
     score_answer,
     score_answer_or_none,
 )
-from sememe.metrics.chinese_answers import score_chinese_answer
+from sememe.metrics.chinese_answers import are_chinese, score_chinese_answer
 from sememe.metrics.classification import (
     ClassScore,
     Confusion,
@@ -32,14 +31,13 @@ from sememe.metrics.comparison import (
     spread,
 )
 from sememe.metrics.correlation import pearson, spearman
-from sememe.metrics.entities import Entity, EntityScore, EntityScores, entities, score_entities
+from sememe.metrics.entities import EntityScore, EntityScores, entities, score_entities
 from sememe.metrics.intervals import Interval, proportion_interval, spearman_interval
 
 __all__ = [
     "AnswerScore",
     "ClassScore",
     "Confusion",
-    "Entity",
     "EntityScore",
     "EntityScores",
     "Interval",
@@ -49,7 +47,7 @@ __all__ = [
     "Spread",
     "Threshold",
     "accuracy",
-    "answers_above",
+    "are_chinese",
     "best_threshold",
     "binary_f1",
     "class_scores",

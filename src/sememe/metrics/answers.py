@@ -11,7 +11,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -82,13 +82,6 @@ def mean_answer_score(scores: Sequence[AnswerScore]) -> AnswerScore:
         sum(score.exact for score in scores) / len(scores),
         sum(score.f1 for score in scores) / len(scores),
     )
-
-
-def answers_above(
-    predictions: Mapping[str, str], no_answer: Mapping[str, float], threshold: float
-) -> dict[str, str]:
-    """Empty every prediction whose no-answer score lies above the threshold."""
-    return {name: "" if no_answer[name] > threshold else text for name, text in predictions.items()}
 
 
 def best_threshold(

@@ -8,7 +8,7 @@ calls NLTK for these). Listed punctuation is dropped first.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sememe.metrics.answers import AnswerScore
 
@@ -79,6 +79,16 @@ def _run_f1(predicted: list[str], gold: list[str]) -> float:
 
 def _bare(text: str) -> str:
     return "".join(char for char in text.lower().strip() if char not in DROPPED)
+
+
+def are_chinese(golds: Iterable[Sequence[str]]) -> bool:
+    """Whether most questions with answers have one with a Chinese character in it.
+
+    A foreign name in brackets makes no English question Chinese, nor the other way round.
+    """
+    answered = [texts for texts in golds if texts]
+    num_chinese = sum(any(map(_CHINESE.search, texts)) for texts in answered)
+    return 2 * num_chinese > len(answered)
 
 
 def score_chinese_answer(predicted: str, answers: Sequence[str]) -> AnswerScore:

@@ -12,13 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sememe.examples.tagging import OUTSIDE, Span, spans_of
 
-class Entity(NamedTuple):
-    """An entity of a sentence: words `start` to `end`, the last one left out."""
-
-    type: str
-    start: int
-    end: int
+_LETTERS = frozenset("BIES")
 
 
 class EntityScore(NamedTuple):
@@ -62,35 +58,12 @@ class EntityScores(NamedTuple):
     tag_accuracy: float
 
 
-def _split(tag: str) -> tuple[str, str]:
-    if tag == "O":
-        return "O", ""
-    mark, dash, kind = tag.partition("-")
-    if mark not in {"B", "I", "E", "S"} or not dash:
-        raise ValueError(f"“{tag}” is no tag: O, or B-, I-, E- or S- and a type were expected")
-    return mark, kind
-
-
-def _begins(mark: str, kind: str, last_mark: str, last_kind: str) -> bool:
-    if mark == "O":
-        return False
-    return mark in "BS" or last_mark in "OES" or kind != last_kind
-
-
-def entities(tags: Sequence[str]) -> list[Entity]:
+def entities(tags: Sequence[str]) -> list[Span]:
     """Read the entities of one sentence's tags."""
-    found: list[Entity] = []
-    start, last_mark, last_kind = -1, "O", ""
-    for index, tag in enumerate([*tags, "O"]):
-        mark, kind = _split(tag)
-        begins = _begins(mark, kind, last_mark, last_kind)
-        if start >= 0 and (mark == "O" or begins):
-            found.append(Entity(last_kind, start, index))
-            start = -1
-        if begins:
-            start = index
-        last_mark, last_kind = mark, kind
-    return found
+    for tag in tags:
+        if tag != OUTSIDE and (tag[:1] not in _LETTERS or tag[1:2] != "-" or len(tag) < 3):
+            raise ValueError(f"“{tag}” is no tag: O, or B-, I-, E- or S- and a type were expected")
+    return spans_of(tags)
 
 
 def score_entities(

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sememe.examples.tagging import OUTSIDE, split_tag
-from sememe.networks.heads import IGNORED, Labelled, TokenHead
+from sememe.examples.tagging import IGNORE_ID, OUTSIDE, split_tag
+from sememe.networks.heads import Labelled, TokenHead
 
 # What may not be: lower than any score, and still a number.
 FORBIDDEN = -1e4
@@ -44,7 +44,7 @@ class CRF(nn.Module):
     def losses(self, emissions_BTC: Tensor, targets_BT: Tensor) -> Tensor:
         """The negative logarithm of the chance of the right tags of each sequence, (B,).
 
-        Places whose target is IGNORED are stepped over, as if they were not there.
+        Places whose target is IGNORE_ID are stepped over, as if they were not there.
         """
         scores_SC = self.scores()
         between_CC, first_C, last_C = scores_SC[:-2], scores_SC[-2], scores_SC[-1]
@@ -53,7 +53,7 @@ class CRF(nn.Module):
         right_B = emissions_BTC.new_zeros(num_rows)
         before_B = torch.zeros(num_rows, dtype=torch.int64, device=emissions_BTC.device)
         has_begun_B = torch.zeros(num_rows, dtype=torch.bool, device=emissions_BTC.device)
-        is_asked_BT = targets_BT != IGNORED
+        is_asked_BT = targets_BT != IGNORE_ID
         for emissions_BC, targets_B, is_asked_B in zip(
             emissions_BTC.unbind(1), targets_BT.unbind(1), is_asked_BT.unbind(1), strict=True
         ):
@@ -94,7 +94,7 @@ class CRFHead(TokenHead):
         assert batch.targets is not None
         rows = batch.inputs.rows
         # Empty places are zero, and zero must mean that nothing is asked.
-        targets_BT = rows.padded(batch.targets - IGNORED) + IGNORED
+        targets_BT = rows.padded(batch.targets - IGNORE_ID) + IGNORE_ID
         return (self.crf.losses(rows.padded(outputs_NC), targets_BT) * batch.weights_E).sum()
 
     def split(self, outputs_NC: Tensor, batch: Labelled) -> list[np.ndarray]:

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sememe.examples.tagging import IGNORE_ID
 from sememe.networks.dropout import leave_out
 from sememe.networks.encoders import Inputs
 from sememe.networks.layers import Linear
-
-IGNORED = -100  # the class of a token that is not asked about
 
 
 class Labelled(NamedTuple):
@@ -132,7 +131,7 @@ class ChoiceHead(Head):
 
 
 class TokenHead(Head):
-    """One of C classes for each token, (N, C); tokens of class IGNORED are not asked about.
+    """One of C classes for each token, (N, C); tokens of class IGNORE_ID are not asked about.
 
     An item is one sequence.
     """
@@ -154,7 +153,7 @@ class TokenHead(Head):
     def loss(self, outputs_NC: Tensor, batch: Labelled) -> Tensor:
         """The cross-entropy (nats) of the tokens asked about."""
         losses_N = functional.cross_entropy(
-            outputs_NC, _targets(batch), ignore_index=IGNORED, reduction="none"
+            outputs_NC, _targets(batch), ignore_index=IGNORE_ID, reduction="none"
         )
         return (losses_N * self._weights(batch)).sum()
 
@@ -164,7 +163,7 @@ class TokenHead(Head):
         weights_N = torch.repeat_interleave(
             batch.weights_E, (starts[1:] - starts[:-1]).long(), output_size=len(targets_N)
         )
-        return weights_N * (targets_N != IGNORED)
+        return weights_N * (targets_N != IGNORE_ID)
 
     def split(self, outputs_NC: Tensor, batch: Labelled) -> list[np.ndarray]:
         """The scores of the tokens of each item, (T, C)."""

@@ -204,7 +204,8 @@ class Answer(Task):
             self.learned = {**self.learned, "threshold": 0.0}
             return
         scores = self._scores(rows, [one.best_text for one in predictions])
-        best = _best_threshold(rows, predictions, [score.f1 for score in scores])
+        has_answer = [not row.is_impossible for row in rows]
+        best = best_threshold(predictions, [score.f1 for score in scores], has_answer)
         threshold = best.threshold
         if best.score <= sum(row.is_impossible for row in rows) / len(rows):
             # Nothing beats answering nothing, for which the official script has no threshold.
@@ -220,9 +221,12 @@ class Answer(Task):
         is_open = self.learned.get("has_impossible") and "threshold" not in self.learned
         if is_open and any(row.is_impossible for row in rows):
             scores = self._scores(rows, [one.best_text for one in predictions])
+            has_answer = [not row.is_impossible for row in rows]
             return {
-                "f1": _best_threshold(rows, predictions, [one.f1 for one in scores]).score,
-                "exact": _best_threshold(rows, predictions, [one.exact for one in scores]).score,
+                name: best_threshold(
+                    predictions, [getattr(one, name) for one in scores], has_answer
+                ).score
+                for name in ("f1", "exact")
             }
         mean = metrics.mean_answer_score(self._scores(rows, [one.text for one in predictions]))
         return {"f1": mean.f1, "exact": mean.exact}
@@ -230,7 +234,7 @@ class Answer(Task):
     def _scores(self, rows: Several[AnswerRow], said: list[str]) -> list[AnswerScore]:
         by_character = self.config.scorer == "cmrc"
         if self.config.scorer == "auto":
-            by_character = _are_chinese([answer.text for row in rows for answer in row.answers])
+            by_character = metrics.are_chinese([one.text for one in row.answers] for row in rows)
         return [
             _score(text, [answer.text for answer in row.answers], by_character)
             for row, text in zip(rows, said, strict=True)
@@ -245,18 +249,13 @@ def _score(text: str, golds: list[str], by_character: bool) -> AnswerScore:
     return metrics.score_chinese_answer(text, golds)
 
 
-def _are_chinese(texts: list[str]) -> bool:
-    """Whether most of these texts are Chinese: a foreign name in brackets does not count."""
-    num_chinese = sum(any("\u4e00" <= char <= "\u9fff" for char in text) for text in texts)
-    return 2 * num_chinese > len(texts)
-
-
-def _best_threshold(
-    rows: Several[AnswerRow], predictions: Several[Answered], scores: list[float]
+def best_threshold(
+    predictions: Several[Answered], scores: Several[float], has_answer: Several[bool]
 ) -> metrics.Threshold:
+    """The threshold above which no answer had better been given, by the scores of best spans."""
     return metrics.best_threshold(
         scores,
         [one.no_answer for one in predictions],
-        has_answer=[not row.is_impossible for row in rows],
+        has_answer=has_answer,
         is_empty=[not one.best_text for one in predictions],
     )
