@@ -109,6 +109,13 @@ def test_settings_are_told_or_guessed(vectors, tmp_path):
 # ---- encoder -------------------------------------------------------------------------------
 
 
+def directions(vectors, words, taught=None):
+    """Words as a reader sees them: from the middle of those it was taught, of one length."""
+    center = np.mean([vectors[word] for word in taught or words], 0)
+    apart = {word: vectors[word] - center for word in words}
+    return {word: row / np.sqrt(np.square(row).mean()) for word, row in apart.items()}
+
+
 def test_a_text_is_the_mean_of_its_words(vectors):
     coder = coder_of(vectors)
     sequences = [framed(coder, "the film was good"), framed(coder, "bad unseen")]
@@ -116,12 +123,10 @@ def test_a_text_is_the_mean_of_its_words(vectors):
     inputs = inputs_of(sequences)
     tokens_ND = encoder.tokens(inputs)
     means_BD = encoder.sequences(tokens_ND, inputs)
-    scale = float(encoder.scale)
-    expected = scale * vectors[["the", "film", "was", "good"]].mean(0)
+    apart = directions(vectors, ["the", "film", "was", "good", "bad"])
+    expected = np.mean([apart[word] for word in ("the", "film", "was", "good")], 0)
     np.testing.assert_allclose(means_BD[0].detach(), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(means_BD[1].detach(), scale * vectors["bad"] / 2, rtol=1e-5)
-    rows = np.stack([vectors[word] for word in ("the", "film", "was", "good", "bad")])
-    assert scale == pytest.approx(1 / np.sqrt(np.square(rows).mean()), rel=1e-5)
+    np.testing.assert_allclose(means_BD[1].detach(), apart["bad"] / 2, rtol=1e-5)
 
 
 def test_two_texts_are_compared_and_an_empty_one_is_zero(vectors):
@@ -132,8 +137,8 @@ def test_two_texts_are_compared_and_an_empty_one_is_zero(vectors):
     encoder = encoder_of(coder, "texts")
     inputs = inputs_of(sequences)
     both_BD = encoder.sequences(encoder.tokens(inputs), inputs).detach().numpy()
-    u = float(encoder.scale) * vectors["good"]
-    v = float(encoder.scale) * vectors[["sad", "day"]].mean(0)
+    apart = directions(vectors, ["good", "sad", "day"])
+    u, v = apart["good"], (apart["sad"] + apart["day"]) / 2
     expected = np.concatenate([u, v, abs(u - v), u * v])
     np.testing.assert_allclose(both_BD[0], expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(both_BD[1], np.concatenate([u, 0 * u, abs(u), 0 * u]), rtol=1e-5)
@@ -214,7 +219,8 @@ def test_words_never_seen_have_subword_vectors_or_a_learned_one(vectors, subword
         inputs = inputs_of([framed(coder, "goodness filmic")])  # met after the words were learned
         rows_ND = encoder.tokens(inputs).detach().numpy()[1:]
         if is_known:
-            expected = float(encoder.scale) * own[["goodness", "filmic"]]
+            apart = directions(own, ["goodness", "filmic"], ["good", "film"])
+            expected = np.stack([apart["goodness"], apart["filmic"]])
             np.testing.assert_allclose(rows_ND, expected, rtol=1e-5)
         else:
             assert (rows_ND == 1).all()

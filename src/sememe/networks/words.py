@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from sememe.networks.dropout import leave_out
 from sememe.networks.encoders import Inputs
@@ -34,8 +35,8 @@ class WordEncoder(nn.Module):
     max_length = 1 << 20
     initial_std, has_bias = 0.02, True
     is_standard = False
-    scale: Tensor  # brings the vectors to numbers of about one
-    table_WD: Tensor  # the vectors of the lexicon's words
+    center_D: Tensor  # what the vectors have in common, and what tells nothing of a word
+    table_WD: Tensor  # the vectors of the lexicon's words, from there and of one length
     is_known_W: Tensor  # which of them have one
 
     def __init__(
@@ -58,7 +59,7 @@ class WordEncoder(nn.Module):
         nn.init.zeros_(self.marks.weight)
         # What a task adds to the vectors of the words it was taught with.
         self.added_WD = nn.Parameter(torch.zeros(0, width), requires_grad=not self.is_frozen)
-        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("center_D", torch.zeros(width))
         self.register_buffer("table_WD", torch.zeros(0, width), persistent=False)
         self.register_buffer("is_known_W", torch.zeros(0, dtype=torch.bool), persistent=False)
         self.reader: BiLSTM | CrossReader | None = None
@@ -86,10 +87,8 @@ class WordEncoder(nn.Module):
     def learn_words(self, num_words: int, generator: torch.Generator) -> None:
         """Make room for what is learned of the first words of the lexicon; what is there stays."""
         rows, is_known = self.lexicon.rows(0, num_words)
-        if not len(self.added_WD) and is_known.any() and not self.lexicon.is_one_hot:
-            # Readers and heads expect numbers of about one, whatever made the vectors.
-            size = float(np.sqrt(np.square(rows[is_known], dtype=np.float64).mean()))
-            self.scale.fill_(1 / size if size > 0 else 1.0)
+        if not len(self.added_WD) and is_known.sum() > 1 and not self.lexicon.is_one_hot:
+            self.center_D.copy_(torch.from_numpy(rows[is_known].mean(0, dtype=np.float64)))
         num_old = len(self.added_WD)
         if self.is_frozen or num_words <= num_old:
             return
@@ -102,7 +101,7 @@ class WordEncoder(nn.Module):
     @torch.no_grad()
     def take_from(self, earlier: WordEncoder) -> None:
         """Go on from what another task taught over the same words."""
-        self.scale.copy_(earlier.scale)
+        self.center_D.copy_(earlier.center_D)
         self.marks.load_state_dict(earlier.marks.state_dict())
         self.added_WD = nn.Parameter(earlier.added_WD.detach().clone(), not self.is_frozen)
         has_same = type(self.reader) is type(earlier.reader)
@@ -125,6 +124,11 @@ class WordEncoder(nn.Module):
             return
         rows, is_known = (torch.from_numpy(x) for x in self.lexicon.rows(first, last))
         device = self.table_WD.device
+        if not self.lexicon.is_one_hot:
+            # Frequent words have long vectors, and all of them lean to one side; which words
+            # resemble each other shows without both. Readers expect numbers of about one.
+            apart_WD = functional.normalize(rows - self.center_D.to("cpu"), dim=1)
+            rows = math.sqrt(self.lexicon.dim) * apart_WD * is_known[:, None]
         self.table_WD = torch.cat([self.table_WD, rows.to(device)])
         self.is_known_W = torch.cat([self.is_known_W, is_known.to(device)])
 
@@ -136,7 +140,7 @@ class WordEncoder(nn.Module):
             return vectors_ND
         is_word_N = ids_N >= NUM_MARKS
         words_N = (ids_N - NUM_MARKS).clamp(min=0)
-        own_ND = self.scale * self.table_WD.index_select(0, words_N)
+        own_ND = self.table_WD.index_select(0, words_N)
         is_strange_N = ~self.is_known_W.index_select(0, words_N)
         own_ND = own_ND + is_strange_N[:, None] * self.marks.weight[UNKNOWN_ID]
         if len(self.added_WD):
