@@ -62,6 +62,17 @@ def test_pictures_of_attention(sememe, texts, tmp_path):
     assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in data["weights"])
 
 
+def test_pictures_of_positions(sememe, texts, tmp_path):
+    told = sememe("plot", "positions", "--length", 30, "--width", 64, "-o", "waves.png").out
+    assert told == "Saved waves.png\n" and (tmp_path / "waves.png").stat().st_size > 1_000
+    sememe("train", "transformer", *texts, "--out", "model", *TINY)
+    sememe("plot", "positions", "model", "--length", 20, "-o", "model.svg")
+    assert (tmp_path / "model.svg").stat().st_size > 1_000
+    sememe("train", "seq2seq", *texts, "--out", "lstm", *TINY)
+    result = sememe("plot", "positions", "lstm", fails=True)
+    assert result.code == 2 and "no positions" in result.err
+
+
 def test_recurrent_layers(sememe, texts):
     options = ("--embedding-size", 24, "--attention", "additive", "--cell", "gru")
     told = sememe("train", "seq2seq", *texts, "--out", "model", *TINY, *options).out

@@ -1,9 +1,9 @@
-"""Pictures: words on a plane, vectors side by side, the curve of a training."""
+"""Pictures: words on a plane, vectors side by side, positions, the curve of a training."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -108,6 +108,62 @@ def heatmap(
     paths = out or [Path("heatmap.png")]
     plots.heatmap(load(model, limit), expressions, paths, limit=scale, title=title)
     _tell(paths)
+
+
+@app.command(
+    epilog=examples(
+        "sememe plot positions --out waves.png",
+        "sememe plot positions --length 50 --width 128 --out waves.svg",
+        "sememe plot positions runs/bert --out learned.png",
+    )
+)
+def positions(
+    model: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="Folder of a BERT, GPT or transformer; left out: the Transformer's sine waves.",
+        ),
+    ] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Positions to show; 100 of sine waves.")
+    ] = None,
+    width: Annotated[int, typer.Option(min=2, max=100_000, help="Dimensions of sine waves.")] = 512,
+    out: Pictures = None,
+    title: Title = "",
+) -> None:
+    """Show the vectors of positions: the Transformer's sine waves, or those of a model."""
+    from sememe.networks.pretraining import need_torch
+
+    need_torch()
+    from sememe import plots
+
+    paths = out or [Path("positions.png")]
+    if model is None:
+        from sememe.networks.positions import sinusoidal_table
+
+        table = sinusoidal_table(length or 100, width)
+    else:
+        table = _positions_of(model)[:length]
+    plots.positions(table.detach().numpy(), paths, title=title)
+    _tell(paths)
+
+
+def _positions_of(model: Path) -> Any:
+    """The table of positions of a model's folder."""
+    from sememe.errors import ArtifactError
+    from sememe.storage.folder import kind_of_folder
+
+    kind = kind_of_folder(model)
+    if kind == "seq2seq":
+        raise ArtifactError(f"{model} has no positions: its layers read one token after the other.")
+    if kind == "transformer":
+        from sememe.tasks.translation_folder import open_translator
+
+        return open_translator(model, device="cpu").network.embedding.positions.weight
+    from sememe.cli.opening import open_network
+
+    return open_network(model, device="cpu")[0].embedding.positions.weight
 
 
 @app.command(

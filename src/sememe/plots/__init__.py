@@ -3,7 +3,8 @@
 from sememe.plots.attention import attention
 from sememe.plots.bars import bars
 from sememe.plots.curves import history
+from sememe.plots.positions import positions
 from sememe.plots.projection import pca
 from sememe.plots.strips import heatmap
 
-__all__ = ["attention", "bars", "heatmap", "history", "pca"]
+__all__ = ["attention", "bars", "heatmap", "history", "pca", "positions"]

@@ -1,4 +1,4 @@
-"""Figures over a rate that was varied: panels side by side, lines and levels in each."""
+"""Figures over a rate or a length that was varied: panels side by side, lines, levels in each."""
 
 from __future__ import annotations
 
@@ -20,15 +20,20 @@ class Panel:
 
 
 def draw_rates(
-    rates: Sequence[float], panels: Sequence[Panel], path: Paths, *, name: str = "tokens hidden"
+    rates: Sequence[float],
+    panels: Sequence[Panel],
+    path: Paths,
+    *,
+    name: str = "tokens hidden",
+    is_share: bool = True,
 ) -> Any:
-    """Draw the panels over the rates, which are shares."""
+    """Draw the panels over the rates, which are shares unless `is_share` is off."""
     paths = check_paths(path)
     texts = [name, *(text for panel in panels for text in (panel.title, *panel.lines))]
     with styled(texts):
         from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
 
-        figure = new_figure(4.1 * len(panels), 3.9)
+        figure = new_figure(4.1 * len(panels) + (0 if is_share else 1.5), 3.9)
         every: Any = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(every, panels, strict=True):
             for (label, values), color in zip(panel.lines.items(), (BLUE, RED, INK), strict=False):
@@ -36,8 +41,11 @@ def draw_rates(
             for dash, (label, level) in enumerate(panel.levels.items(), start=1):
                 style = (0, (4, 2)) if dash == 1 else (0, (1, 2))
                 axes.axhline(level, color=FAINT, lw=1.2, ls=style, label=label, zorder=2)
-            axes.xaxis.set_major_locator(FixedLocator(list(rates)))
-            axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
+            if is_share:
+                axes.xaxis.set_major_locator(FixedLocator(list(rates)))
+                axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
             axes.yaxis.set_major_locator(MaxNLocator(5))
             if panel.is_share:
                 axes.yaxis.set_major_formatter(PercentFormatter(1.0, None))
