@@ -1,22 +1,20 @@
-"""What the fine-tuning commands share: their options, the runs, and their closing words."""
+"""What the fine-tuning commands share: their options and the runs."""
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sememe.cli.finetuned import tell
 from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import print_json, print_table
 from sememe.cli.training import checked_out
 from sememe.tasks.config import FinetuneConfig
 
 if TYPE_CHECKING:
-    from sememe.tasks.scores import Scores
     from sememe.tasks.task import Task
 
 Start = Annotated[
@@ -226,83 +224,3 @@ def reading_of(column: list[str] | None, skip_bad: bool, encoding: str) -> dict[
         else:
             columns[role] = name
     return {"columns": columns or None, "skip_bad": skip_bad, "encoding": encoding}
-
-
-# ---- closing words ------------------------------------------------------------------------------
-
-
-def tell(task: Task, out: Path, test_scores: Scores | None, as_json: bool) -> None:
-    """Say what was saved and how well it does."""
-    if as_json:
-        print_json(
-            {
-                "path": str(out),
-                "task": task.name,
-                "labels": task.labels,
-                "dev": None if task.scores is None else task.scores.to_dict(),
-                "test": None if test_scores is None else test_scores.to_dict(),
-                "trials": task.trials,
-                "settings": _settings(task),
-                "figures": task.history.last(),
-            }
-        )
-        return
-    _tell_trials(task)
-    for name, scores in (("dev", task.scores), ("test", test_scores)):
-        if scores is not None:
-            tell_scores(scores, name)
-    typer.echo(f"Saved to {out}")
-
-
-def tell_scores(scores: Scores, name: str) -> None:
-    """Print the figures of some rows, and the table of confusions."""
-    if scores.confusion is not None and scores.labels:
-        rows = [
-            (label, *counts) for label, counts in zip(scores.labels, scores.confusion, strict=True)
-        ]
-        print_table(("true \\ said", *scores.labels), rows, title=f"{name} rows by label")
-    figures = ", ".join(f"{_words(n)} {_figure(value)}" for n, value in scores.figures.items())
-    typer.echo(f"{name}: {figures} ({scores.num_rows:,} rows)")
-    if scores.num_skipped:
-        typer.echo(f"{scores.num_skipped:,} bad rows were left out.", err=True)
-
-
-def _tell_trials(task: Task) -> None:
-    settings = _settings(task)
-    if not settings:
-        return
-    metric = task.trials[0]["scores"]["main_metric"]
-    names = list(settings[0]["options"])
-    rows = []
-    for one in settings:
-        figure = f"{_figure(one['mean'])} ± {_figure(one['deviation'])}"
-        seeds = ", ".join(map(_figure, one["values"]))
-        rows.append((*map(_option, one["options"].values()), figure, seeds))
-    print_table((*names, f"{_words(metric)}, mean ± sd", "each seed"), rows, title="dev rows")
-
-
-def _settings(task: Task) -> list[dict[str, Any]]:
-    if not task.trials:
-        return []
-    from sememe.tasks.trials import Trial, settings_of
-
-    trials = [Trial(one["options"], _scores(one["scores"])) for one in task.trials]
-    return [setting._asdict() for setting in settings_of(trials)]
-
-
-def _scores(content: dict[str, Any]) -> Scores:
-    from sememe.tasks.scores import Scores
-
-    return Scores.from_dict(content)
-
-
-def _option(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.4f}"

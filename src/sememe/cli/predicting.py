@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sememe.cli.finetuning import reading_of, tell_scores
+from sememe.cli.finetuned import tell_scores
+from sememe.cli.finetuning import reading_of
 from sememe.cli.screen import print_json
 
 if TYPE_CHECKING:

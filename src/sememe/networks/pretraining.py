@@ -24,7 +24,7 @@ from sememe.networks.pretraining_config import (
     sorted_options,
 )  # fmt: skip
 from sememe.options import changed
-from sememe.progress import SILENT, History, Reporter
+from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.text.settings import TextSettings
 
@@ -93,7 +93,7 @@ class Pretrained:
         self.text = changed(text or TextSettings(), "fit", text_options)
         request = Request(
             tokenizer=tokenizer, store=store, out=None if out is None else Path(out),
-            resume=resume, reporter=_as_reporter(progress),
+            resume=resume, reporter=as_reporter(progress),
         )  # fmt: skip
         if request.out is not None:
             check_replaceable(request.out, self.kind)
@@ -124,7 +124,7 @@ class Pretrained:
         from sememe.networks.texts import open_texts
 
         self.text = changed(text or TextSettings(), "preview", text_options)
-        reporter = _as_reporter(progress)
+        reporter = as_reporter(progress)
         texts = open_texts(self, corpus, tokenizer=tokenizer, store=store, reporter=reporter)
         source = texts.source(self, "train")
         reporter.note(texts.described(source))
@@ -299,13 +299,6 @@ class GPT(Pretrained):
             store, self.tokenizer, length=self.training.length,
             batch_size=self.training.batch_size, seed=self.training.seed, split=split,
         )  # fmt: skip
-
-
-def _as_reporter(progress: Reporter | bool | None) -> Reporter:
-    """The reporter given, or a new one for True, or a silent one."""
-    if isinstance(progress, bool) or progress is None:
-        return Reporter() if progress else SILENT
-    return progress
 
 
 def need_torch() -> None:

@@ -201,3 +201,10 @@ def _live_display(stream: TextIO) -> Progress:
 
 
 SILENT = Reporter(quiet=True)
+
+
+def as_reporter(progress: Reporter | bool | None) -> Reporter:
+    """The reporter given, or a new one for True, or a silent one."""
+    if isinstance(progress, bool) or progress is None:
+        return Reporter() if progress else SILENT
+    return progress

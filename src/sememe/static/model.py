@@ -10,7 +10,7 @@ import numpy as np
 
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.options import changed
-from sememe.progress import SILENT, History, Reporter
+from sememe.progress import History, Reporter, as_reporter
 from sememe.static.callbacks import Callback
 from sememe.static.fitting import Request
 from sememe.static.loop import HISTORY, TENSORS
@@ -232,10 +232,3 @@ def chosen_rows(choice: str, input: np.ndarray, output: np.ndarray) -> np.ndarra
     if choice == "output":
         return output
     return input + output if choice == "sum" else np.concatenate([input, output], axis=1)
-
-
-def as_reporter(progress: Reporter | bool | None) -> Reporter:
-    """The reporter given, or a new one for True, or a silent one."""
-    if isinstance(progress, bool) or progress is None:
-        return Reporter() if progress else SILENT
-    return progress

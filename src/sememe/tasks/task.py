@@ -34,7 +34,7 @@ import numpy as np
 from sememe.errors import InputError, OptionError
 from sememe.networks.pretraining import need_torch
 from sememe.options import changed
-from sememe.progress import SILENT, History, Reporter
+from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import check_replaceable
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.encoding import Coder
@@ -249,10 +249,3 @@ class Task:
         if not isinstance(task, cls):
             raise ArtifactError(f"{folder} is a task of kind {task.name}, not {cls.name}.")
         return task
-
-
-def as_reporter(progress: Reporter | bool | None) -> Reporter:
-    """The reporter given, or a new one for True, or a silent one."""
-    if isinstance(progress, bool) or progress is None:
-        return Reporter() if progress else SILENT
-    return progress

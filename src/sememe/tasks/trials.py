@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from sememe import metrics
 from sememe.errors import InputError, OptionError
+from sememe.progress import as_reporter
 from sememe.storage.folder import MANIFEST, check_replaceable
 from sememe.tasks.preparing import Request, make_ready, read_rows
 from sememe.tasks.scores import Scores
-from sememe.tasks.task import Task, as_reporter
+from sememe.tasks.task import Task
 
 Options = Mapping[str, Any]
 

@@ -6,15 +6,11 @@ of its own); a short queue between them bounds the memory, and the order of docu
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +21,8 @@ from sememe.text.readers.batches import Batch, from_rows
 from sememe.text.readers.iterables import encoded_documents, joined_sentences, kind_of
 from sememe.text.records import Records
 from sememe.text.settings import TextSettings
+from sememe.text.threads import each_batch, read_ahead
 from sememe.text.words import segment_batch
-
-Result = TypeVar("Result")
 
 # Raised when a rule of segmentation changes, so that nothing made by the old one is reused.
 RULES_VERSION = 1
@@ -158,45 +153,8 @@ def _from_files(
 def _read_files(
     sources: list[documents.FoundSource], settings: TextSettings
 ) -> Generator[Batch, None, None]:
-    with closing(_read_ahead(documents.read(sources, settings))) as batches:
+    with closing(read_ahead(documents.read(sources, settings))) as batches:
         yield from batches
-
-
-def _read_ahead(
-    batches: Generator[Batch, None, None], size: int = 2
-) -> Generator[Batch, None, None]:
-    """Read in a thread of its own, at most `size` batches before the one that is asked for."""
-    line: queue.Queue[Batch | BaseException | None] = queue.Queue(size)
-    is_closed = threading.Event()
-
-    def put(item: Batch | BaseException | None) -> bool:
-        while not is_closed.is_set():
-            try:
-                line.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            with closing(batches):
-                for batch in batches:
-                    if not put(batch):
-                        return
-            put(None)
-        except BaseException as error:
-            put(error)
-
-    thread = threading.Thread(target=work, name="sememe-reader", daemon=True)
-    thread.start()
-    try:
-        while (item := line.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        is_closed.set()
 
 
 def _cut(
@@ -207,35 +165,6 @@ def _cut(
 ) -> Iterator[Records]:
     with segmenter(settings, workers) as cut:
         yield from each_batch(batches, cut, workers, on_bytes)
-
-
-def each_batch(
-    batches: Iterable[Batch],
-    work: Callable[[Batch], Result],
-    workers: int,
-    on_bytes: Callable[[int], None] | None,
-) -> Generator[Result, None, None]:
-    """Do `work` on batches in `workers` threads; give what it returns in order, few at a time."""
-    pending: deque[tuple[Future[Result], int]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-
-        def finish() -> Result:
-            future, num_bytes = pending.popleft()
-            result = future.result()
-            if on_bytes is not None:
-                on_bytes(num_bytes)
-            return result
-
-        try:
-            for batch in batches:
-                pending.append((pool.submit(work, batch), batch.num_bytes))
-                while len(pending) > workers or (pending and pending[0][0].done()):
-                    yield finish()
-            while pending:
-                yield finish()
-        finally:
-            for future, _ in pending:
-                future.cancel()
 
 
 @contextmanager

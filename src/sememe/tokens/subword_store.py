@@ -21,6 +21,7 @@ from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import write_folder
 from sememe.text import stream
 from sememe.text.settings import TextSettings
+from sememe.text.threads import each_batch
 from sememe.tokens import caching
 from sememe.tokens.mapped import MappedStore
 from sememe.tokens.splits import is_held_out
@@ -166,9 +167,7 @@ def _build(
         cutter(tokenizer, settings, workers, memory) as own,
         caching.heard(progress, total) as on_bytes,
         write_folder(path) as folder,
-        closing(
-            stream.each_batch(stream.read(corpus, settings), own.cut, workers, on_bytes)
-        ) as parts,
+        closing(each_batch(stream.read(corpus, settings), own.cut, workers, on_bytes)) as parts,
     ):
         files = _write(folder, parts, tokenizer)
         SubwordStore.seal(folder, files, facts)

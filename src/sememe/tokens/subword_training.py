@@ -16,6 +16,7 @@ from sememe.options import changed
 from sememe.progress import SILENT, Reporter
 from sememe.text import stream
 from sememe.text.settings import TextSettings
+from sememe.text.threads import each_batch
 from sememe.tokens import caching
 from sememe.tokens import subword_files as files
 from sememe.tokens.smoothing import smoothed_counts
@@ -121,9 +122,7 @@ def _count_chunks(
     workers = config.num_workers
     batches = stream.read(corpus, text)
     with caching.heard(progress, stream.total_bytes(corpus)) as on_bytes:
-        records = stream.each_batch(
-            batches, lambda batch: cut_chunks(batch, shape), workers, on_bytes
-        )
+        records = each_batch(batches, lambda batch: cut_chunks(batch, shape), workers, on_bytes)
         with closing(records):
             return count(records, workers=workers, memory=memory).cut(_MOST_CHUNKS)
 

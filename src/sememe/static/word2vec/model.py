@@ -9,11 +9,11 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.options import changed
-from sememe.progress import Reporter
+from sememe.progress import Reporter, as_reporter
 from sememe.static.chunks import first_words
 from sememe.static.fitting import Request, content_of, fit
 from sememe.static.loop import Driver, Run
-from sememe.static.model import StaticModel, as_reporter
+from sememe.static.model import StaticModel
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.static.word2vec.training import WindowRun, start_rows, take_start
 from sememe.text.settings import TextSettings

@@ -11,7 +11,7 @@ import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.options import changed
-from sememe.progress import History, Reporter
+from sememe.progress import History, Reporter, as_reporter
 from sememe.static.callbacks import Callback
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.dictionary import Lines
@@ -33,7 +33,6 @@ from sememe.static.fasttext.classifier.lines import (
 from sememe.static.fasttext.classifier.prediction import Found, Predictor
 from sememe.static.fasttext.classifier.weights import Weights
 from sememe.static.fitting import Request
-from sememe.static.model import as_reporter
 from sememe.text.settings import TextSettings
 
 
