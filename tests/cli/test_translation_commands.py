@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -47,6 +48,13 @@ def test_from_text_to_translation(sememe, texts, tmp_path):
     assert 0 <= scored["bleu"] <= 100 and scored["pairs"] == 4 and scored["beam"] == 5
     told = sememe("translate", "model", "dev.en", "--reference", "dev.de", "--beam", 1, "-q").out
     assert told.startswith("BLEU ") and "beam 1" in told
+
+    sememe("embed", "model", "dev.en", "--out", "texts.npy", "--quiet")
+    sememe("embed", "model", "dev.en", "--pool", "words", "--out", "words.npy", "--quiet")
+    assert np.load(tmp_path / "texts.npy").shape == (4, 32)
+    assert np.load(tmp_path / "words.npy").shape == (16, 32)
+    result = sememe("embed", "model", "dev.en", "--pool", "cls", "--out", "x.npy", fails=True)
+    assert result.code == 2 and "no [CLS]" in result.err
 
     again = sememe("train", "transformer", *texts, "--out", "model", *TINY, "--resume", "--json")
     assert again.json["scores"]["pairs"] == 4

@@ -14,6 +14,7 @@ pytest.importorskip("sacrebleu")
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.tasks.translate import Seq2Seq, Transformer  # noqa: E402
+from sememe.tasks.translation_features import encoded, encoded_words  # noqa: E402
 from sememe.tasks.translation_folder import open_translator  # noqa: E402
 
 SMALL = {
@@ -142,6 +143,14 @@ def test_vectors_of_its_encoder(learned):
     assert vectors.shape == (3, 64)
     np.testing.assert_allclose(learned.embed(texts[1:2])[0], vectors[1], atol=1e-5)
     assert np.abs(learned.embed(texts, pool="max") - vectors).max() > 0.01
+    first, nothing = encoded_words(learned, ["The dog", ""])
+    assert first.words == ["The", "dog"] and nothing.words == []
+    assert first.vectors_WD.shape == (2, 64) and nothing.vectors_WD.shape == (0, 64)
+    # In context: the same word beside another one has another vector.
+    (other,) = encoded_words(learned, ["The dog runs"])
+    assert np.abs(other.vectors_WD[1] - first.vectors_WD[1]).max() > 1e-3
+    long = encoded(learned, ["dog " * 700])[0]  # in windows
+    assert len(long) > 700 and np.isfinite(long).all()
 
 
 def test_a_folder(learned, tmp_path):

@@ -54,6 +54,13 @@ def open_embedder(
     elif _manifest(model).get("kind") == "elmo" or find_bilm(model):
         choice = int(layers) if layers.lstrip("-").isdigit() else layers
         embed = _elmo_embedder(model, choice, pool, settings, device)
+    elif _manifest(model).get("kind") in ("transformer", "seq2seq"):
+        if layers != "last" or pool == "cls":
+            raise OptionError(
+                "An encoder of translations gives its last layer, and has no [CLS]: leave --layers "
+                "out, and choose pool mean, max or words."
+            )
+        embed = _translator_embedder(model, pool, device)
     else:
         if layers != "last":
             raise OptionError("Word vectors have no layers: leave --layers out.")
@@ -111,6 +118,28 @@ def _elmo_embedder(
                 yield Embedded(own.vectors_WD, own.words, not own.words)
             else:
                 yield Embedded(pooled(own.vectors_WD, pool)[None], [], not own.words)
+
+    return embedded
+
+
+def _translator_embedder(
+    model: Path, pool: Any, device: str
+) -> Callable[[Sequence[str]], Iterator[Embedded]]:
+    from sememe.networks.pretraining import need_torch
+
+    need_torch()
+    from sememe.tasks.translation_features import encoded_words
+    from sememe.tasks.translation_folder import open_translator
+
+    opened = open_translator(model, device=device)
+
+    def embedded(texts: Sequence[str]) -> Iterator[Embedded]:
+        if pool == "words":
+            for own in encoded_words(opened, texts):
+                yield Embedded(own.vectors_WD, own.words, not own.words)
+            return
+        for text, row_D in zip(texts, opened.embed(texts, pool=pool), strict=True):
+            yield Embedded(row_D[None], [], not text.strip())
 
     return embedded
 

@@ -60,7 +60,7 @@ def prepared(text: str, kind: Kind, lowercase: bool) -> str:
     """
     text = " ".join(text.split())
     text = text.lower() if lowercase else text
-    return f" {text}" if kind == "bpe" else text
+    return f" {text}" if text and kind == "bpe" else text
 
 
 def train_coder(

@@ -27,7 +27,7 @@ from sememe.networks.translation_config import (
     transformer_config,
 )  # fmt: skip
 from sememe.options import changed
-from sememe.progress import SILENT, History, Reporter
+from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import check_replaceable
 
 if TYPE_CHECKING:
@@ -111,11 +111,9 @@ class Translator:
         need_torch()
         from sememe.tasks.translation_fitting import Request, fit
 
-        if isinstance(progress, bool) or progress is None:
-            progress = Reporter() if progress else SILENT
         request = Request(
             dev=dev, tokenizer=tokenizer, out=None if out is None else Path(out), resume=resume,
-            reporter=progress,
+            reporter=as_reporter(progress),
             reading={"columns": columns, "skip_bad": skip_bad, "encoding": encoding},
         )  # fmt: skip
         if request.out is not None:
@@ -182,7 +180,7 @@ class Translator:
 
     def embed(self, texts: Sequence[str], *, pool: str = "mean") -> np.ndarray:
         """Vectors of texts by the encoder alone (CoVe: McCann et al. 2017), (texts, D)."""
-        from sememe.tasks.translating import encoded
+        from sememe.tasks.translation_features import encoded
 
         if pool not in ("mean", "max"):
             raise OptionError(f"pool must be mean or max, not {pool!r}.")

@@ -1,7 +1,4 @@
-"""Translating texts with a trained model, and scoring what it writes.
-
-B texts, S tokens of one, D width.
-"""
+"""Translating texts with a trained model, and scoring what it writes."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from sememe.examples.parallel import Pair
 from sememe.metrics.translation import Cutting, bleu, chrf
 from sememe.networks.search import search
 from sememe.networks.translation_config import SearchConfig
-from sememe.networks.translation_inputs import text_of
 from sememe.progress import SILENT, Reporter
 from sememe.training.precision import choose_device, reproducible
 
@@ -102,23 +98,6 @@ def _groups(
         num_tokens += own
     if group:
         yield group
-
-
-def encoded(model: Translator, texts: Sequence[str]) -> list[np.ndarray]:
-    """What the encoder makes of the tokens of each text, its end included, (S, D) each."""
-    network, _ = model.trained()
-    sources = checked_sources(model, texts)
-    found: list[Any] = [None] * len(texts)
-    order = sorted(range(len(texts)), key=lambda index: len(sources[index]))
-    with placed(model) as device:
-        for first in range(0, len(order), 64):
-            group = order[first : first + 64]
-            text = text_of([sources[index] for index in group])
-            vectors_ND = network.encode(text.to(device)).float().cpu().numpy()
-            ends = np.cumsum(text.lengths)
-            for index, own in zip(group, np.split(vectors_ND, ends[:-1]), strict=True):
-                found[index] = own
-    return found
 
 
 def scored(
