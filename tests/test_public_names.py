@@ -17,6 +17,7 @@ def test_the_public_names_are_these():
     assert sememe.__all__ == [
         "BERT",
         "GPT",
+        "NNLM",
         "Answer",
         "Choose",
         "Classify",

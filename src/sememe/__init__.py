@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sememe.examples.docstrings import docstring_rows as docstring_rows
     from sememe.examples.docstrings import docstring_texts as docstring_texts
     from sememe.networks.elmo_model import ELMo as ELMo
+    from sememe.networks.nnlm_model import NNLM as NNLM
     from sememe.networks.pretraining import BERT as BERT
     from sememe.networks.pretraining import GPT as GPT
     from sememe.static.counts import Counts as Counts
@@ -69,6 +70,7 @@ _HOMES = {
     "GloVeConfig": "sememe.static.glove",
     "NGram": "sememe.static.ngram",
     "NGramConfig": "sememe.static.ngram",
+    "NNLM": "sememe.networks.nnlm_model",
     "OneHot": "sememe.static.onehot",
     "OneHotConfig": "sememe.static.onehot",
     "Pairs": "sememe.tasks.pairs",
@@ -96,6 +98,7 @@ _HOMES = {
 __all__ = [
     "BERT",
     "GPT",
+    "NNLM",
     "Answer",
     "Choose",
     "Classify",

@@ -48,3 +48,18 @@ def test_refusals(sememe, corpus):
     assert "no word vectors" in sememe("neighbors", "model", "a", fails=True).err
     ran = sememe("train", "ngram", corpus, "--order", 9, "--out", "m", fails=True)
     assert ran.code == 2 and "order" in ran.err
+
+
+def test_nnlm_from_text_to_suggestions_and_neighbors(sememe, corpus):
+    quick = "--steps", 20, "--batch-size", 4, "--length", 16, "--dim", 8, "--quiet"
+    ran = sememe("train", "nnlm", corpus, *quick, "--direct", "--out", "model")
+    assert "Saved NNLM tiny" in ran.out and "Try: sememe neighbors model" in ran.out
+    assert len(sememe("suggest", "model", "the red ", "-k", 4, "--json").json["suggestions"]) == 4
+    assert len(sememe("neighbors", "model", "cat", "--num", 3, "--json").json["cat"]) == 3
+    found = sememe("evaluate", "perplexity", "model", corpus, "--json", "-q").json
+    assert found["perplexity"] > 1 and found["unknown_words"] == 0
+    info = sememe("info", "model", "--json").json
+    assert info["kind"] == "nnlm" and info["dim"] == 8
+    ranked = sememe("train", "nnlm", corpus, *quick, "--ranking", "--json", "--out", "ranking").json
+    assert "ranking_accuracy" in ranked["figures"]
+    assert "predicts no word" in sememe("suggest", "ranking", "the ", fails=True).err

@@ -23,6 +23,7 @@ COMMANDS = [
     ("train", "glove"),
     ("train", "elmo"),
     ("train", "ngram"),
+    ("train", "nnlm"),
     ("train", "tokenizer"),
     ("train", "bert"),
     ("train", "gpt"),

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_HOMES = {"ngram": ("sememe.static.ngram", "NGram")}
+if TYPE_CHECKING:
+    from sememe.tokens.prompts import Suggestion
+
+_HOMES = {
+    "ngram": ("sememe.static.ngram", "NGram"),
+    "nnlm": ("sememe.networks.nnlm_model", "NNLM"),
+}
 
 
 def kind_of(path: Path) -> str | None:
@@ -29,7 +37,7 @@ def open_word_model(path: Path) -> Any:
     kind = "ngram" if path.is_file() else kind_of(path)
     if kind not in _HOMES:
         what = f"is of kind {kind}" if kind else "has no sememe.json"
-        raise ArtifactError(f"{path} {what}: this command needs a language model over words.")
+        raise ArtifactError(f"{path} {what}: this command needs a language model.")
     module, name = _HOMES[kind]
     return getattr(import_module(module), name).load(path)
 
@@ -37,3 +45,17 @@ def open_word_model(path: Path) -> Any:
 def open_language_model(path: Path) -> Any:
     """Open any model that has `next_words`."""
     return open_word_model(path)
+
+
+def suggester(path: Path, device: str = "auto") -> Callable[..., list[Suggestion]]:
+    """The `next_words` of any language model: n-gram, NNLM, or GPT, ours or one of Hugging Face."""
+    from sememe.networks.interchange.layout import network_kind
+
+    if not path.is_dir() or network_kind(path) != "gpt":
+        return open_language_model(path).next_words
+    from sememe.cli.opening import open_network
+
+    network, tokenizer = open_network(path, "gpt", device)
+    from sememe.networks.suggesting import suggest
+
+    return partial(suggest, network.eval(), tokenizer)

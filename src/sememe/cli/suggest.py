@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sememe.cli.opening import Device
 from sememe.cli.options import Json
 from sememe.cli.screen import examples, print_json, print_table
 
@@ -19,6 +20,7 @@ EXAMPLES = examples(
     'sememe suggest runs/ngram "the most "',
     'sememe suggest runs/ngram "the weath" -k 3',
     'sememe suggest runs/news "今天" --json',
+    'sememe suggest gpt2 "Once upon a "',
     "sememe suggest runs/ngram",
 )
 
@@ -27,7 +29,8 @@ def suggest(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="Folder of a language model (ngram), or an ARPA file."
+            metavar="MODEL",
+            help="Folder of a language model (n-gram, NNLM, GPT), or an ARPA file.",
         ),
     ],
     prompt: Annotated[
@@ -35,6 +38,7 @@ def suggest(
         typer.Argument(metavar="PROMPT", help="The text so far; left out: asked for line by line."),
     ] = None,
     count: Annotated[int, typer.Option("--count", "-k", min=1, help="How many words.")] = 5,
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Suggest the next word of a text, or how the word that it ends in goes on.
@@ -42,14 +46,11 @@ def suggest(
     A prompt that ends in a space asks for the next word; one that ends inside a word asks for
     words that begin so. Chinese needs no space: both kinds are suggested.
     """
-    from sememe.cli.language_models import open_language_model
+    from sememe.cli.language_models import suggester
 
-    opened = open_language_model(model)
-    if prompt is not None:
-        _show(prompt, opened.next_words(prompt, count=count), json)
-        return
-    for line in _typed_lines():
-        _show(line, opened.next_words(line, count=count), json)
+    next_words = suggester(model, device)
+    for line in [prompt] if prompt is not None else _typed_lines():
+        _show(line, next_words(line, count=count), json)
 
 
 def _typed_lines() -> Iterator[str]:

@@ -16,6 +16,7 @@ from sememe.cli import (
     train_glove,
     train_gpt,
     train_ngram,
+    train_nnlm,
     train_seq2seq,
     train_tokenizer,
     train_transformer,
@@ -49,6 +50,7 @@ app.command(epilog=train_counts.EXAMPLES)(train_counts.counts)
 app.command(epilog=train_counts.ONE_HOT_EXAMPLES)(train_counts.onehot)
 app.command(epilog=train_elmo.EXAMPLES)(train_elmo.elmo)
 app.command(epilog=train_ngram.EXAMPLES)(train_ngram.ngram)
+app.command(epilog=train_nnlm.EXAMPLES)(train_nnlm.nnlm)
 app.command(epilog=train_tokenizer.EXAMPLES)(train_tokenizer.tokenizer)
 app.command(epilog=train_bert.EXAMPLES)(train_bert.bert)
 app.command(epilog=train_gpt.EXAMPLES)(train_gpt.gpt)

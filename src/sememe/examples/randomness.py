@@ -35,6 +35,15 @@ def number(key: int, index: int) -> int:
     return mix((key + (index + 1) * GOLDEN) & _MASK)
 
 
+def numbers(key: int, num: int) -> np.ndarray:
+    """The first `num` 64-bit numbers of the stream `key`, uint64."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(key) + np.arange(1, num + 1, dtype=np.uint64) * _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
 @kernel
 def fast_number(key, index):
     """The `index`-th 64-bit number of the stream `key`."""

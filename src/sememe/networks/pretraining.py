@@ -30,6 +30,7 @@ from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
     from sememe.examples.preview import Preview
+    from sememe.tokens.prompts import Suggestion
 
 HISTORY, CURVE = "history.json", "loss.png"
 
@@ -290,6 +291,14 @@ class GPT(Pretrained):
         from sememe.networks.objectives import CausalObjective
 
         return CausalObjective(self.network)
+
+    def next_words(self, text: str, *, count: int = 5) -> list[Suggestion]:
+        """The likeliest whole words after a text, or to complete the one that it ends in."""
+        from sememe.networks.suggesting import suggest
+
+        if self.network is None:
+            raise OptionError("This model has not learned yet: call fit first.")
+        return suggest(self.network, self.tokenizer, text, count=count)
 
     def source(self, store: Any, split: Split) -> Any:
         """Batches of running text."""

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from sememe.errors import InputError, OptionError
+from sememe.metrics.perplexity import TextScore
 from sememe.options import changed
 from sememe.progress import SILENT, History, Reporter
 from sememe.static.fitting import Request, content_of, plan_of, take_finished
@@ -33,26 +34,6 @@ from sememe.vectors import WordVectors
 
 _BLOCK = 1 << 20
 _PURPOSE = 0x4E  # of a stream of random numbers
-
-
-class TextScore(NamedTuple):
-    """How likely a text is; every sentence's end counts as a word."""
-
-    log10: float  # of all words together
-    num_words: int
-    unknown_log10: float  # what unknown words have in it
-    num_unknown: int
-
-    @property
-    def perplexity(self) -> float:
-        """The number of words that would be equally likely at each place."""
-        return 10.0 ** (-self.log10 / self.num_words)
-
-    @property
-    def known_perplexity(self) -> float:
-        """The same, unknown words left out."""
-        num = self.num_words - self.num_unknown
-        return 10.0 ** (-(self.log10 - self.unknown_log10) / num) if num else float("nan")
 
 
 class NGram(StaticModel):

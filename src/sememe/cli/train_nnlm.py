@@ -1,0 +1,95 @@
+"""The command that trains NNLM: text in, the folder of a language model with word vectors out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from sememe.cli import pretraining, training
+from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.screen import examples, print_json
+from sememe.networks.nnlm_config import NNLMTrainingConfig
+from sememe.text.settings import TextSettings
+
+EXAMPLES = examples(
+    "sememe train nnlm --out runs/nnlm --budget 2m",
+    "sememe train nnlm my-texts/ --out runs/mine --preset small --epochs 5",
+    "sememe train nnlm my-texts/ --direct --window 3 --out runs/mine",
+    "sememe train nnlm my-texts/ --ranking --window 5 --out runs/ranking",
+    "sememe train nnlm news.txt --language zh --out runs/news",
+    "sememe suggest runs/nnlm 'the shape of the '",
+)
+
+Preset = Literal["tiny", "mini", "small", "medium"]
+
+
+@expand(config="Training", text="Text")
+def nnlm(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
+    ranking: Annotated[
+        bool,
+        flag("--ranking", help="Learn to tell windows of text from broken ones, as SENNA did."),
+    ] = False,
+    direct: Annotated[
+        bool, flag("--direct", help="Connect the vectors to the output, past the hidden layer too.")
+    ] = False,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Words before the one to predict; with --ranking on each side."),
+    ] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Numbers in a word's vector, instead of the preset's.")
+    ] = None,
+    num_hidden: Annotated[
+        int | None, typer.Option(help="Units of the hidden layer, instead of the preset's.")
+    ] = None,
+    dropout: pretraining.Dropout = None,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: NNLMTrainingConfig,
+    text: TextSettings,
+) -> None:
+    """Train Bengio's neural language model: a window of words in, the next word out.
+
+    The options carry the names of the Python call:
+    sememe.NNLM(preset="tiny", budget="2m").fit("text.txt").
+    """
+    from dataclasses import asdict
+
+    from sememe.networks.nnlm_model import NNLM
+    from sememe.progress import Reporter
+
+    sizes = pretraining.given(window=window, dim=dim, num_hidden=num_hidden, dropout=dropout)
+    architecture = "ranking" if ranking else "softmax"
+    model = NNLM(preset, architecture=architecture, direct=direct, **sizes, **asdict(config))
+    out = training.checked_out(out, model.kind)
+    model.fit(
+        corpus, text=text, store=store, out=out, resume=resume, progress=Reporter(quiet=quiet)
+    )
+    figures = model.history.last()
+    if json:
+        print_json({"path": str(out), "words": len(model.vocabulary), "figures": figures})
+        return
+    typer.echo(f"Saved NNLM {preset} to {out}")
+    if line := summary(figures):
+        typer.echo(line)
+    word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
+    typer.echo(f"Try: sememe neighbors {out} {word}")
+
+
+def summary(figures: dict[str, Any]) -> str:
+    """What the last validation found, beside what counts alone would reach."""
+    if "validation_perplexity" in figures:
+        return (
+            f"perplexity {figures['validation_perplexity']:,.1f} "
+            f"(by frequency alone: {figures['validation_unigram_perplexity']:,.1f})"
+        )
+    if "validation_ranking_accuracy" in figures:
+        return f"windows told from broken ones: {figures['validation_ranking_accuracy']:.1%}"
+    return ""
