@@ -18,6 +18,7 @@ from sememe.networks.inputs import BERTInputs
 from sememe.networks.layers import LayerNorm, Linear, activate, initialise, table_logits
 from sememe.networks.positions import Positions
 from sememe.networks.prediction import figures_of, score, score_tokens
+from sememe.networks.quick_start import start_quickly
 from sememe.networks.rows import Rows, padded_rows
 
 
@@ -61,10 +62,15 @@ class BERTNetwork(nn.Module):
         self.initialise(seed)
 
     def initialise(self, seed: int) -> None:
-        """Draw the first weights as the paper does; the same seed gives the same weights."""
+        """Draw the first weights as the paper does, or for a quick start; a seed fixes them."""
         generator = torch.Generator().manual_seed(seed)
         initialise(self, self.config.initial_std, generator)
         self.embedding.positions.initialise(self.config.initial_std, generator)
+        if self.config.start == "quick":
+            embedding = self.embedding
+            start_quickly(
+                embedding.tokens.weight, embedding.positions.weight, self.stack, generator
+            )
         with torch.no_grad():
             self.embedding.tokens.weight[self.config.vocab_size :] = 0
 

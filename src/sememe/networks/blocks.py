@@ -71,7 +71,7 @@ class Block(nn.Module):
         wanted_M: Tensor | None = None,
         source: Source | None = None,
     ) -> Tensor:
-        """Give each token what it needs of its row, (N, D); a key for each part switches dropout on.
+        """Give each token what it needs of its row, (N, D); a key a part switches dropout on.
 
         With `wanted_M` only these tokens are followed to the end, (M, D).
         """

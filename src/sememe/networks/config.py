@@ -10,6 +10,7 @@ from sememe.options import check_choices, check_ranges, option
 
 Activation = Literal["gelu", "gelu_tanh", "relu"]
 Positions = Literal["learned", "sinusoidal"]
+Start = Literal["paper", "quick"]
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu")
 
 
@@ -68,10 +69,14 @@ class BERTConfig(TransformerConfig):
     """The sizes of BERT (Devlin et al. 2019); the defaults are those of BERT base."""
 
     num_segments: int = option(2, "Kinds of segments: sentence A and sentence B.")
+    start: Start = option(
+        "paper", "First weights: the paper's, or such that a small network learns sooner."
+    )
 
     def __post_init__(self) -> None:
         """Refuse sizes that no network could have, naming the option and its range."""
         super().__post_init__()
+        check_choices(self, start=("paper", "quick"))
         check_ranges(self, num_segments=(1, 1_000))
 
 

@@ -17,6 +17,7 @@ from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.networks.presets import bert_config, gpt_config
 from sememe.networks.pretraining_config import (
     BATCH_SIZES,
+    QUICK_STARTS,
     RATES,
     VOCAB_SIZES,
     BERTTrainingConfig,
@@ -242,7 +243,8 @@ class BERT(Pretrained):
         return {"masking": asdict(self.masking)}
 
     def _sizes(self, preset: str, options: dict[str, Any]) -> BERTConfig:
-        return bert_config(preset, **options)
+        start = {"start": "quick"} if preset in QUICK_STARTS else {}
+        return bert_config(preset, **start | options)
 
     def new_network(self) -> Any:
         """An untrained BERT."""
