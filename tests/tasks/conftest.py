@@ -65,3 +65,14 @@ def opinions():
         for word in words
         for index, thing in enumerate(THINGS * 2)
     ]
+
+
+@pytest.fixture(scope="session")
+def topics(bert, opinions, tmp_path_factory):
+    """A task that has learned, and its folder."""
+    from quick_tasks import QUICK
+
+    from sememe import Classify
+
+    folder = tmp_path_factory.mktemp("task") / "topics"
+    return Classify(bert, **QUICK).fit(opinions, out=folder), folder

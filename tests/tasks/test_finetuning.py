@@ -12,18 +12,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from quick_tasks import QUICK, Notes, assert_same  # noqa: E402
+
 from sememe import Choose, Classify, Pairs, Regress  # noqa: E402
-from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
-from sememe.progress import Reporter  # noqa: E402
+from sememe.errors import OptionError  # noqa: E402
 from sememe.tasks.items import ItemBatches  # noqa: E402
 from sememe.tasks.task import Task  # noqa: E402
-from sememe.tasks.trials import fit_trials, grid, settings_of  # noqa: E402
 
 GOOD, BAD = ("good", "great", "lovely", "fine", "nice"), ("bad", "poor", "awful", "dull", "ugly")
-QUICK = {
-    "device": "cpu", "workers": 1, "length": 24, "batch_size": 8, "learning_rate": 3e-3,
-    "epochs": 6.0,
-}  # fmt: skip
 PAIRS = [
     (f"the {a} film", f"a {b} story", "same" if a in GOOD and b in GOOD else "other")
     for a in GOOD + BAD
@@ -42,38 +38,6 @@ CHOICES = [
         for j in range(5)
     ]
 ] * 2
-
-
-class Notes(Reporter):
-    """Keeps what was said."""
-
-    def __init__(self) -> None:
-        super().__init__(quiet=True)
-        self.lines: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.lines.append(text)
-
-    def __contains__(self, part: str) -> bool:
-        return any(part in line for line in self.lines)
-
-
-def weights(task: Any) -> dict[str, np.ndarray]:
-    return {name: x.numpy().copy() for name, x in task.objective.state_dict().items()}
-
-
-def assert_same(first: Any, second: Any) -> None:
-    ours, theirs = weights(first), weights(second)
-    assert ours.keys() == theirs.keys()
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
-
-
-@pytest.fixture(scope="module")
-def topics(bert, opinions, tmp_path_factory):
-    """A task that has learned, and its folder."""
-    folder = tmp_path_factory.mktemp("task") / "topics"
-    return Classify(bert, **QUICK).fit(opinions, out=folder), folder
 
 
 def test_classify_learns_saves_and_loads(topics, opinions):
@@ -264,63 +228,6 @@ def test_staged_fine_tuning_keeps_or_renews_the_head(topics, opinions, tmp_path)
     assert Classify.load(folder).labels == ["bad", "good"]
 
 
-def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
-    def make(options):
-        return Classify(bert, **QUICK | {"epochs": 2.0} | options)
-
-    out = tmp_path / "best"
-    best = fit_trials(make, grid(3, 5), opinions, out=out)
-    values = [trial["scores"]["figures"]["accuracy"] for trial in best.trials]
-    assert [trial["options"] for trial in best.trials] == [{"seed": seed} for seed in (5, 6, 7)]
-    assert best.scores.value == max(values) and best.config.seed == 5 + int(np.argmax(values))
-    assert not list(tmp_path.glob("*.trials"))
-    all_of_them = fit_trials(make, grid(3, 5), opinions, out=tmp_path / "all", ensemble=True)
-    assert len(all_of_them.others) == 2
-    again = Classify.load(tmp_path / "all")
-    members = [make({"seed": seed}).fit(opinions) for seed in (5, 6, 7)]
-    mean = np.mean([m.predict(opinions)[0].probabilities["good"] for m in members])
-    assert again.predict(opinions)[0].probabilities["good"] == pytest.approx(mean, abs=1e-5)
-
-
-def test_stopped_seeds_go_on(bert, opinions, tmp_path, monkeypatch):
-    def make(options):
-        return Classify(bert, **QUICK | {"epochs": 1.0} | options)
-
-    def fail(options):
-        if options["seed"] == 2:
-            raise KeyboardInterrupt
-        return make(options)
-
-    with pytest.raises(KeyboardInterrupt):
-        fit_trials(fail, grid(2), opinions, out=tmp_path / "task")
-    notes = Notes()
-    resumed = fit_trials(
-        make, grid(2), opinions, out=tmp_path / "task", resume=True, progress=notes
-    )
-    assert sum("finished already" in line for line in notes.lines) == 1
-    assert_same(resumed, fit_trials(make, grid(2), opinions))
-
-
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_finished_seeds_are_not_learned_again(bert, opinions, tmp_path, monkeypatch, ensemble):
-    def make(options):
-        return Classify(bert, **QUICK | {"steps": 2, "epochs": 0.0} | options)
-
-    out = {"out": tmp_path / "task", "resume": True, "ensemble": ensemble}
-    first = fit_trials(make, grid(2), opinions, **out)
-    monkeypatch.setattr(Classify, "fit", None)
-    notes = Notes()
-    again = fit_trials(make, grid(2), opinions, progress=notes, **out)
-    assert_same(again, first)
-    assert again.trials == first.trials and "task is finished already." in notes
-    others = [(opinions, grid(3)), (opinions[:-2], grid(2)), (opinions, grid(2, 2))]
-    for rows, trials in others:
-        with pytest.raises(TypeError):  # what is asked for is to be learned
-            fit_trials(make, trials, rows, **out)
-    with pytest.raises(TypeError):
-        fit_trials(make, grid(2), opinions, **out | {"ensemble": not ensemble})
-
-
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(bert, opinions):
     first, again, other = (
         Classify(bert, **QUICK | {"epochs": 1.0}, dropout=0.1, seed=seed).fit(opinions, dev=False)
@@ -345,94 +252,3 @@ def test_a_budget_and_a_few_dev_batches(bert, opinions):
     options = {name: value for name, value in QUICK.items() if name != "epochs"}
     task = Classify(bert, **options, budget="2s", evaluate_batches=1).fit(opinions, dev=opinions)
     assert task.history.last()["step"] >= 1 and task.scores.num_rows == 80
-
-
-def test_a_grid_is_searched_by_the_mean_over_seeds(bert, opinions):
-    trials = grid(2, learning_rate=(1e-9, 3e-3))
-    assert len(trials) == 4
-
-    def make(options):
-        return Classify(bert, **QUICK | {"epochs": 4.0} | options)
-
-    task = fit_trials(make, trials, opinions)
-    assert task.config.learning_rate == 3e-3
-
-    class Scored:
-        def __init__(self, value):
-            self.value = value
-
-    from sememe.tasks.trials import Trial
-
-    found = settings_of([
-        Trial({"epochs": e, "seed": s}, Scored(v))
-        for e, s, v in ((2, 1, 0.5), (2, 2, 0.7), (3, 1, 0.9), (3, 2, float("nan")))
-    ])  # fmt: skip
-    assert [s.options for s in found] == [{"epochs": 2}, {"epochs": 3}]
-    assert found[0].mean == pytest.approx(0.6) and np.isnan(found[1].mean)
-
-
-@pytest.mark.parametrize(
-    ("options", "rows", "part"),
-    [
-        ({"length": 4_096}, None, "length"),
-        ({"lm_weight": 0.5}, None, "needs a GPT"),
-        ({"metric": "bleu"}, None, "metric must be one of accuracy"),
-        ({"features": "concat-last-four"}, None, "four layers"),
-        ({"nothing": 1}, None, "has no option nothing"),
-        ({"patience": 2, "keep_best": False}, None, "patience"),
-        ({"dropout": 2.0}, None, "dropout"),
-        ({}, [("a film", "good")] * 20, "every row has the label"),
-        ({}, [], "no rows"),
-    ],
-)
-def test_bad_input_gets_one_sentence(bert, opinions, options, rows, part):
-    with pytest.raises((OptionError, InputError), match=f"(?i){part}"):
-        Classify(bert, **QUICK | options).fit(opinions if rows is None else rows)
-
-
-def test_labels_may_be_given_and_others_are_refused(bert, opinions):
-    labels = ["good", "bad", "neutral"]
-    task = Classify(bert, labels=labels, **QUICK | {"epochs": 1.0}).fit(opinions)
-    assert task.labels == labels
-    with pytest.raises(InputError, match="great"):
-        task.evaluate([("a film", "great")])
-    with pytest.raises(InputError, match="bad"):
-        Classify(bert, labels=["good", "other"], **QUICK).fit(opinions)
-    with pytest.raises(OptionError, match="no labels"):
-        Regress(bert, labels=["a"])
-
-
-def test_models_and_folders_of_other_kinds_are_refused(bert, topics, tmp_path):
-    _, folder = topics
-    with pytest.raises(ArtifactError, match="no model folder"):
-        Classify(tmp_path / "nowhere").fit([("a", "b")])
-    with pytest.raises(ArtifactError, match="kind classify, not regress"):
-        Regress.load(folder)
-    with pytest.raises(ArtifactError, match="not a task"):
-        Classify.load(tmp_path)
-    with pytest.raises(OptionError, match="call fit first"):
-        Classify(bert).predict(["a film"])
-    with pytest.raises(OptionError, match="must be a folder"):
-        Classify(17).fit([("a", "b"), ("c", "d")])
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.txt").write_text("precious")
-    with pytest.raises(WriteError, match="choose another name"):
-        Classify(bert).fit([("a", "b"), ("c", "d")], out=tmp_path / "full")
-
-
-def test_a_foreign_head_of_one_number_is_a_score(tmp_path):
-    from sememe.tasks.foreign import foreign_name
-
-    config = {"architectures": ["BertForSequenceClassification"]}
-    for more, name in (
-        ({}, "classify"),
-        ({"id2label": {"0": "LABEL_0"}}, "regress"),
-        ({"id2label": {"0": "no", "1": "yes"}}, "classify"),
-        ({"id2label": {"0": "no", "1": "yes"}, "problem_type": "regression"}, "regress"),
-    ):
-        (tmp_path / "config.json").write_text(json.dumps(config | more))
-        assert foreign_name(tmp_path) == name
-    several = config | {"problem_type": "multi_label_classification"}
-    (tmp_path / "config.json").write_text(json.dumps(several))
-    with pytest.raises(ArtifactError, match="several labels at once"):
-        Classify.load(tmp_path)
