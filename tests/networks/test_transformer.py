@@ -16,6 +16,7 @@ from sememe.networks.prediction import smoothing_of  # noqa: E402
 from sememe.networks.transformer import TransformerNetwork  # noqa: E402
 from sememe.networks.translation_config import transformer_config  # noqa: E402
 from sememe.networks.translation_inputs import text_of, translation_inputs  # noqa: E402
+from sememe.networks.translation_objective import TranslationObjective  # noqa: E402
 from sememe.training.config import TrainingConfig  # noqa: E402
 from sememe.training.schedules import rate_at  # noqa: E402
 
@@ -211,6 +212,22 @@ def test_the_loss_of_a_batch(smoothing):
         float(functional.cross_entropy(logits, batch.targets_N, reduction="sum").detach()), rel=1e-5
     )
     assert len(batch.targets_N) == 5 + 3
+
+
+def test_weights_that_are_cast_at_once_learn_the_same():
+    ours = network()
+    batch = translation_inputs(PairBatch(rows(5, 3), rows(6, 4, seed=1)))
+    objective = TranslationObjective(ours, smoothing=0.1)
+    objective.precision = torch.bfloat16
+    loss, figures = objective(batch, {"predicted": torch.tensor(8.0)})
+    plain, _ = ours.loss(batch, 0.1)
+    assert float(loss.detach()) == pytest.approx(float(plain.detach()) / 8, rel=1e-6)
+    assert float(figures["token_loss"]) == pytest.approx(8 * float(loss.detach()), rel=0.2)
+    parameters = dict(ours.named_parameters())
+    grads = [torch.autograd.grad(own, parameters.values()) for own in (loss, plain / 8)]
+    for name, own, other in zip(parameters, *grads, strict=True):
+        assert own.dtype == torch.float32
+        torch.testing.assert_close(own, other, msg=name)
 
 
 def test_the_schedule_of_the_paper():

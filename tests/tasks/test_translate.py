@@ -123,6 +123,14 @@ def test_texts_without_words_and_texts_too_long(learned):
         learned.translate("x", beams=3)
 
 
+def test_a_dev_text_that_is_too_long_does_not_cost_the_training():
+    dev = [("dog " * 60, "Hund"), *PAIRS[:5]]
+    trained = model(max_length=30, length=30, steps=2).fit(PAIRS, dev=dev)
+    assert trained.scores["pairs"] == 4
+    again = model(max_length=30, length=30, steps=2).fit(PAIRS, dev=dev[:3])
+    assert again.scores["pairs"] == 2
+
+
 def test_where_it_looks(learned):
     found = learned.attention("The bird runs today.")
     assert found.source == ["The", "bird", "runs", "today", ".", "⟨end⟩"]

@@ -122,13 +122,17 @@ def _translated(
     model: Translator, texts: Iterator[str], search: SearchConfig, reporter: Any
 ) -> Iterator[dict[str, Any]]:
     """A row for each text, some thousand at a time."""
+    from sememe.progress import SILENT
     from sememe.tasks.translating import translations
 
+    first = 1
     while part := list(islice(texts, _TEXTS_AT_ONCE)):
-        progress = reporter if len(part) > 1 and not sys.stdout.isatty() else None
-        more = {"progress": progress} if progress is not None else {}
-        for text, own in zip(part, translations(model, part, search, **more), strict=True):
+        # Bars would stand between the lines of a terminal.
+        progress = SILENT if len(part) == 1 or sys.stdout.isatty() else reporter
+        found = translations(model, part, search, first=first, progress=progress)
+        for text, own in zip(part, found, strict=True):
             yield {"text": text, "translations": [asdict(one) for one in own]}
+        first += len(part)
 
 
 def _shown(row: dict[str, Any], search: SearchConfig) -> list[str]:

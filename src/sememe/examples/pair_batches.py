@@ -31,9 +31,21 @@ class Side:
 
     def __init__(self, texts: Iterable[np.ndarray]) -> None:
         parts = [np.asarray(ids, np.int32) for ids in texts]
-        self.lengths = np.array([len(ids) for ids in parts], np.int64)
-        self._starts = np.cumsum(self.lengths) - self.lengths
+        self._take(np.array([len(ids) for ids in parts], np.int64), parts)
+
+    def _take(self, lengths: np.ndarray, parts: list[np.ndarray]) -> None:
+        self.lengths = lengths
+        self._starts = np.cumsum(lengths) - lengths
         self._ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+    @classmethod
+    def joined(cls, sides: Sequence[Side]) -> Side:
+        """The texts of several, one after the other."""
+        whole = cls([])
+        if sides:
+            lengths = np.concatenate([side.lengths for side in sides])
+            whole._take(lengths, [side._ids for side in sides])
+        return whole
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -79,22 +91,24 @@ def encode_pairs(
     pairs: Iterable[Pair], encode_source: Encode, encode_target: Encode, most_tokens: int
 ) -> PairIds:
     """Turn pairs into ids, some thousand at a time; those with a longer side are left out."""
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    found: list[tuple[Side, Side]] = []
     num_long = 0
     for part in _parts(pairs):
         sources = encode_source([pair.source for pair in part])
         targets = encode_target([pair.target for pair in part])
-        for source, target in zip(sources, targets, strict=True):
-            if max(len(source), len(target)) > most_tokens:
-                num_long += 1
-            else:
-                found.append((source, target))
-    if not found:
+        kept = [
+            pair
+            for pair in zip(sources, targets, strict=True)
+            if max(map(len, pair)) <= most_tokens
+        ]
+        num_long += len(part) - len(kept)
+        found.append((Side(own for own, _ in kept), Side(own for _, own in kept)))
+    whole = PairIds(*(Side.joined([own[i] for own in found]) for i in (0, 1)), num_long)
+    if not len(whole):
         raise InputError(
             f"No pair is left: all {num_long:,} have more than {most_tokens:,} tokens (length)."
         )
-    sides = [Side(pair[index] for pair in found) for index in (0, 1)]
-    return PairIds(sides[0], sides[1], num_long)
+    return whole
 
 
 def _parts(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

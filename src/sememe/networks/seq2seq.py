@@ -121,10 +121,12 @@ class Attention(nn.Module):
 class Seq2SeqNetwork(nn.Module):
     """Encoder and decoder with one table for source, target and the scores of the next token."""
 
+    casts_weights = False  # its layers know one precision
+
     def __init__(self, config: RecurrentConfig, *, seed: int = 1) -> None:
         super().__init__()
         self.config = config
-        self.precision = torch.float32  # of the loss alone: the layers know one precision
+        self.precision = torch.float32  # of the loss alone
         self.tokens = nn.Embedding(config.padded_vocab_size, config.embedding_size)
         self.encoder = Encoder(config)
         more = {"after": 0, "feeding": config.embedding_size, "before": config.width}

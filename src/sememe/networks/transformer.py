@@ -48,6 +48,8 @@ class ScaledEmbedding(nn.Module):
 class TransformerNetwork(nn.Module):
     """Encoder and decoder with one table for source, target and the scores of the next token."""
 
+    casts_weights = True  # its layers follow the precision of what flows through them
+
     def __init__(self, config: EncoderDecoderConfig, *, seed: int = 1) -> None:
         super().__init__()
         self.config = config

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sememe.examples.pair_batches import PairBatch
+from sememe.networks.casting import cast_at_once, trained_layers
 from sememe.networks.translation_inputs import TranslationInputs, translation_inputs
 
 
@@ -20,6 +21,8 @@ class TranslationObjective(nn.Module):
         self.network, self.smoothing = network, smoothing
         # The figures are those without smoothing, so that a perplexity can be told from them.
         self.counted_by = {"token_loss": "predicted", "token_accuracy": "predicted"}
+        self._is_compiled = False
+        self._layers = trained_layers(network) if network.casts_weights else []
 
     @property
     def precision(self) -> torch.dtype:
@@ -32,6 +35,7 @@ class TranslationObjective(nn.Module):
 
     def compile(self, **options: Any) -> None:
         """Compile the network part by part, in place."""
+        self._is_compiled = True
         self.network.compile(**options)
 
     def counts(self, batch: PairBatch) -> dict[str, int]:
@@ -48,7 +52,11 @@ class TranslationObjective(nn.Module):
         self, inputs: TranslationInputs, counts: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The share of a batch in the loss, and the sums of its figures."""
-        loss, score = self.network.loss(inputs, self.smoothing)
+        if self._is_compiled or self.precision == torch.float32 or not self._layers:
+            loss, score = self.network.loss(inputs, self.smoothing)
+        else:
+            with cast_at_once(self._layers, self.precision):
+                loss, score = self.network.loss(inputs, self.smoothing)
         figures = {
             "token_loss": inputs.weight * score.loss.detach(),
             "token_accuracy": inputs.weight * score.num_right,

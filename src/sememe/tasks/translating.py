@@ -41,13 +41,17 @@ def translations(
     texts: Sequence[str],
     config: SearchConfig,
     *,
+    first: int = 1,
     progress: Reporter = SILENT,
 ) -> list[list[Translation]]:
-    """The best translations of each text; those of like length are looked for together."""
+    """The best translations of each text; those of like length are looked for together.
+
+    `first` is the number of the first text, for what is said of one that is too long.
+    """
     from sememe.tasks.translate import Translation
 
     network, coder = model.trained()
-    sources = checked_sources(model, texts)
+    sources = checked_sources(model, texts, first)
     found = [[Translation("", 0.0)] for _ in texts]
     with placed(model) as device, progress.task("translating", len(texts), "texts") as task:
         num_done = 0
@@ -68,13 +72,13 @@ def translations(
     return found
 
 
-def checked_sources(model: Translator, texts: Sequence[str]) -> list[np.ndarray]:
+def checked_sources(model: Translator, texts: Sequence[str], first: int = 1) -> list[np.ndarray]:
     """Texts as ids; one that the network cannot see as a whole is refused."""
     _, coder = model.trained()
     sources = coder.sources(texts)
-    for number, source in enumerate(sources, 1):
+    for number, source in enumerate(sources, first):
         if len(source) > model.config.max_length:
-            where = f"Text {number:,}" if len(texts) > 1 else "The text"
+            where = f"Text {number:,}" if len(texts) > 1 or first > 1 else "The text"
             raise InputError(
                 f"{where} has {len(source):,} tokens, but this model reads no more than "
                 f"{model.config.max_length:,} at once: cut it into sentences."

@@ -233,7 +233,15 @@ def _greeting(model: Translator, train: PairIds, dev: PairIds | None) -> str:
 
 def _score(model: Translator, dev: Iterable[Pair], reporter: Reporter) -> None:
     """Translate some dev pairs with the final weights."""
-    pairs = [pair for _, pair in zip(range(model.training.bleu_pairs), dev, strict=False)]
+    assert model.coder is not None
+    most, pairs = model.config.max_length, []
+    for pair in dev:  # one that is too long to be read shall not cost the training
+        if len(model.coder.sources([pair.source])[0]) <= most:
+            pairs.append(pair)
+        if len(pairs) == model.training.bleu_pairs:
+            break
+    if not pairs:
+        return
     try:
         found = scored(model, pairs, SearchConfig(), progress=reporter)
     except MissingExtraError as error:
