@@ -44,6 +44,10 @@ def open_word_model(path: Path) -> Any:
 
 def open_language_model(path: Path) -> Any:
     """Open any model that has `next_words`."""
+    if kind_of(path) == "elmo":
+        from sememe.networks.elmo_model import ELMo
+
+        return ELMo.load(path)
     return open_word_model(path)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.examples.word_rows import NUM_MARKS
 from sememe.networks.elmo_config import (
     BATCH_SIZES,
     MAX_WORDS,
@@ -35,6 +36,7 @@ from sememe.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from sememe.networks.elmo_reading import Opened
+    from sememe.tokens.prompts import Suggestion
 
 FORMAT = 1
 WEIGHTS, WORDS = "model.safetensors", "vocabulary.safetensors"
@@ -143,6 +145,21 @@ class ELMo:
             texts: Any = list(sentences)
             return [own.vectors_WD for own in embed_text_words(self.opened, texts, layers)]
         return embed_sentences(self.opened, _checked(sentences), layers)
+
+    def next_words(self, text: str, *, count: int = 5) -> list[Suggestion]:
+        """The likeliest words to come after a text, or to complete the one that it ends in."""
+        from sememe.networks.elmo_reading import next_chances
+        from sememe.tokens.prompts import read_prompt, suggest_words
+
+        opened = self.opened
+        if not self.config.has_softmax:
+            raise OptionError("These weights came without their softmax: they predict no words.")
+        return suggest_words(
+            self.vocabulary,
+            read_prompt(text, self.text),
+            lambda words: next_chances(opened, words)[NUM_MARKS:],
+            count,
+        )
 
     # ---- the folder -----------------------------------------------------------------------
 

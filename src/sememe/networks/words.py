@@ -47,7 +47,9 @@ class WordEncoder(nn.Module):
         is_frozen: bool = False,
         reader_width: int = 0,
         dropout: float = 0.1,
+        beside: int = 0,
     ) -> None:
+        """`beside` numbers of another kind stand beside the vectors that a reader sees."""
         super().__init__()
         self.lexicon, self.reads, self.dropout = lexicon, reads, dropout
         # One-hot rows cannot be left as they are: what is learned is the matrix above them.
@@ -55,13 +57,13 @@ class WordEncoder(nn.Module):
         self.reader_width = reader_width
         self.precision = torch.float32
         width = lexicon.dim
-        self.marks = nn.Embedding(NUM_MARKS, width)
-        nn.init.zeros_(self.marks.weight)
+        self.marks = nn.Embedding(NUM_MARKS, width, _weight=torch.zeros(NUM_MARKS, width))
         # What a task adds to the vectors of the words it was taught with.
         self.added_WD = nn.Parameter(torch.zeros(0, width), requires_grad=not self.is_frozen)
         self.register_buffer("center_D", torch.zeros(width))
         self.register_buffer("table_WD", torch.zeros(0, width), persistent=False)
         self.register_buffer("is_known_W", torch.zeros(0, dtype=torch.bool), persistent=False)
+        width += beside
         self.reader: BiLSTM | CrossReader | None = None
         if reader_width and reads in ("texts", "question"):
             self.reader = CrossReader(width, reader_width)
@@ -149,12 +151,16 @@ class WordEncoder(nn.Module):
             own_ND = own_ND + is_taught_N[:, None] * self.added_WD.index_select(0, places_N)
         return torch.where(is_word_N[:, None], own_ND, vectors_ND)
 
+    def vectors(self, inputs: Inputs) -> Tensor:
+        """What a reader sees of each word and mark, (N, D)."""
+        return self.look_up(inputs.ids_N)
+
     def tokens(self, inputs: Inputs) -> Tensor:
         """A vector for each word and mark, (N, D), or what a reader made of it.
 
         For a question it is given as it is and times the mean over the question's words.
         """
-        vectors_ND = self.look_up(inputs.ids_N)
+        vectors_ND = self.vectors(inputs)
         vectors_ND = leave_out(vectors_ND, self.dropout if self.training else 0.0)
         read_ND = vectors_ND if self.reader is None else self.reader(vectors_ND, inputs)
         if self.reads != "question":

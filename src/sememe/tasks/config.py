@@ -56,10 +56,13 @@ class FinetuneConfig(TrainingConfig):
     features: Features = option(
         "", "Freeze the network and take these layers; mix learns their weights and a scale."
     )
+    vectors: str = option(
+        "", "Word vectors to stand beside ELMo's, a folder or file of any format."
+    )
     reader_width: int = option(
         0,
-        "Read vectors with a BiLSTM of so many numbers each way; 0: word vectors for tags and "
-        "answers with 128, others with none.",
+        "Read vectors with a BiLSTM of so many numbers each way; 0: ELMo, and word vectors for "
+        "tags and answers, with 128, others with none.",
     )
     both_orders: Literal["auto", "yes", "no"] = option(
         "auto", "Show both orders of a pair and add their vectors; auto: scores with a GPT."

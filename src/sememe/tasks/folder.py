@@ -25,6 +25,7 @@ from sememe.networks.words import WordEncoder
 from sememe.progress import History
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.tasks.elmo import ELMO
 from sememe.tasks.encoding import SubwordCoder
 from sememe.tasks.objective import TaskObjective
 from sememe.tasks.opening import new_encoder
@@ -189,7 +190,7 @@ def load(folder: Path) -> Task:
     except (KeyError, TypeError, ValueError, OptionError) as error:
         raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
     places = [folder, *(folder / MEMBER.format(number) for number in range(2, num_members + 1))]
-    if manifest.get("network") == WORD_VECTORS:
+    if manifest.get("network") in (WORD_VECTORS, ELMO):
         _load_words(task, places, manifest)
     else:
         _load_networks(task, places)
@@ -202,8 +203,7 @@ def _load_words(task: Task, places: list[Path], manifest: dict[str, Any]) -> Non
     coder = task.coder = load_coder(task, places[0], manifest)
     num_words = len(coder.lexicon)
     task.objective, *task.others = [
-        load_learned(task, place, coder.lexicon, num_words, manifest.get("reads"))
-        for place in places
+        load_learned(task, place, coder, num_words, manifest.get("reads")) for place in places
     ]
 
 

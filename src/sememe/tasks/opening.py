@@ -13,6 +13,7 @@ from torch import nn
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.networks.bert import BERTNetwork
+from sememe.networks.elmo_encoder import ELMoEncoder
 from sememe.networks.encoders import NetworkEncoder
 from sememe.networks.framing import Network
 from sememe.networks.gpt import GPTNetwork
@@ -23,6 +24,13 @@ from sememe.networks.pretraining import Pretrained
 from sememe.networks.words import Reads, WordEncoder
 from sememe.storage.folder import MANIFEST, read_json
 from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.elmo import (
+    ELMoCoder,
+    described_elmo,
+    elmo_of,
+    new_elmo_coder,
+    new_elmo_encoder,
+)
 from sememe.tasks.encoding import MARKS, SubwordCoder
 from sememe.tasks.words import WordCoder, described, new_word_encoder, words_of
 from sememe.text.settings import TextSettings
@@ -56,9 +64,15 @@ def open_encoder(model: Any, config: FinetuneConfig, reads: Reads) -> Opened:
 
     `reads` is what the head will ask for, which readers of word vectors must know.
     """
+    if (elmo := elmo_of(model)) is not None:
+        return _open_elmo(new_elmo_coder(elmo, config), None, config, reads)
+    if config.vectors:
+        raise OptionError("vectors stand beside ELMo: the model to start from is none.")
     if (words := words_of(model)) is not None:
         return _open_words(*words, None, config, reads)
     model = _task_of(model)
+    if isinstance(getattr(model, "coder", None), ELMoCoder):
+        return _open_elmo(model.coder, _taken_from(model), config, reads)
     if isinstance(getattr(model, "coder", None), WordCoder):
         own = _taken_from(model)
         return _open_words(model.coder.lexicon, model.coder.text, own, config, reads)
@@ -100,6 +114,16 @@ def _open_words(
     return Opened(encoder, WordCoder(lexicon, text, config.length), earlier, described(encoder))
 
 
+def _open_elmo(
+    coder: ELMoCoder, earlier: Earlier | None, config: FinetuneConfig, reads: Reads
+) -> Opened:
+    encoder = new_elmo_encoder(coder, reads, config)
+    if earlier is not None:
+        encoder.take_from(earlier.encoder)
+    own = ELMoCoder(coder.model, coder.lexicon, config.length)
+    return Opened(encoder, own, earlier, described_elmo(encoder))
+
+
 def new_encoder(network: Network, config: FinetuneConfig) -> NetworkEncoder:
     """A network as the options want it under a head."""
     encoder = NetworkEncoder(
@@ -126,7 +150,7 @@ def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
         return deepcopy(network), tokenizer, None
     if not isinstance(model, str | Path):
         raise OptionError(
-            "The model to start from must be a folder, a sememe.BERT, a sememe.GPT, word vectors, "
+            "The model to start from must be a folder, a sememe.BERT, GPT or ELMo, word vectors, "
             f"a task, or a network with its tokenizer, not {type(model).__name__}."
         )
     folder = Path(model)
@@ -178,5 +202,9 @@ def weights_hash(module: nn.Module) -> str:
 
 def words_hash(objective: Any) -> dict[str, str]:
     """A hash of the word vectors that a run starts from, where it starts from some."""
-    encoder = objective.encoder
-    return {"words": encoder.lexicon.fingerprint()} if isinstance(encoder, WordEncoder) else {}
+    encoder, found = objective.encoder, {}
+    if isinstance(encoder, WordEncoder):
+        found["words"] = encoder.lexicon.fingerprint()
+    if isinstance(encoder, ELMoEncoder):
+        found["elmo"] = weights_hash(encoder.elmo.network)
+    return found

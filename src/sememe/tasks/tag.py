@@ -121,9 +121,10 @@ class Tag(Task):
         space = " " if is_gpt(self.coder) else ""
         texts = [[space * (i > 0) + word for i, word in enumerate(row.words)] for row in rows]
         distinct = list(dict.fromkeys(text for row in texts for text in row))
+        # What reads characters takes a word as it is.
+        encode = getattr(self.coder, "encode_words", self.coder.encode)
         own = {
-            text: encoding.ids
-            for text, encoding in zip(distinct, self.coder.encode(distinct), strict=True)
+            text: encoding.ids for text, encoding in zip(distinct, encode(distinct), strict=True)
         }
         unknown_id = self.coder.unknown_id
         return [tagging.join_pieces([own[text] for text in row], unknown_id) for row in texts]

@@ -48,7 +48,7 @@ class WordCoder:
         return [self._encoded(text, places) for text, places in zip(texts, cut, strict=True)]
 
     def _encoded(self, text: str, places: list[tuple[int, int]]) -> Encoding:
-        if len(places) > 1 and text in self.lexicon.vectors:
+        if len(places) > 1 and self.lexicon.has_own(text):
             places = [(0, len(text))]
         ids = [self._id(text[start:end]) for start, end in places]
         if not any(ids):
@@ -66,9 +66,12 @@ class WordCoder:
         found = self._ids.get(piece)
         if found is None:
             word = self._written(piece)
-            is_kept = any(map(str.isalnum, word)) or self.lexicon.has_own(word)
+            is_kept = self._is_kept(piece, word)
             found = self._ids[piece] = NUM_MARKS + self.lexicon.number(word) if is_kept else 0
         return found
+
+    def _is_kept(self, piece: str, word: str) -> bool:
+        return any(map(str.isalnum, word)) or self.lexicon.has_own(word)
 
     def _written(self, word: str) -> str:
         return self.lexicon.spelling(written(word, self.text))

@@ -89,3 +89,40 @@ class Lexicon:
         rows, is_known = self.rows(0, len(self))
         digest.update(rows.tobytes() + is_known.tobytes())
         return digest.hexdigest()
+
+
+class WrittenLexicon(Lexicon):
+    """Words as they are written, for what reads their characters; vectors may stand beside.
+
+    Words that differ in case are two words here, whatever the vectors know of them.
+    """
+
+    def __init__(self, vectors: WordVectors | None, words: Iterable[str] = ()) -> None:
+        self.has_vectors = vectors is not None
+        super().__init__(vectors, words)  # type: ignore[arg-type]
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a row; none where no vectors are given."""
+        return super().dim if self.has_vectors else 0
+
+    def spelling(self, word: str) -> str:
+        """The word itself."""
+        return word
+
+    def has_own(self, word: str) -> bool:
+        """Whether there are vectors that were made with this very word."""
+        return self.has_vectors and super().has_own(word)
+
+    def rows(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """The vectors (…, D) of the words of these numbers, and which of them have one.
+
+        A word that has none in its own case has that of the same word in lower case.
+        """
+        words = self.words[first:last]
+        if not self.has_vectors:
+            return np.zeros((len(words), 0), np.float32), np.zeros(len(words), np.bool_)
+        known = Lexicon(self.vectors)
+        numbers = [known.number(known.spelling(word)) for word in words]
+        rows, is_known = known.rows(0, len(known))
+        return rows[numbers], is_known[numbers]
