@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import pytest
+
 
 def test_from_text_to_suggestions(sememe, corpus, tmp_path):
     ran = sememe("train", "ngram", corpus, "--order", 3, "--out", "model", "--quiet")
@@ -48,6 +54,22 @@ def test_refusals(sememe, corpus):
     assert "no word vectors" in sememe("neighbors", "model", "a", fails=True).err
     ran = sememe("train", "ngram", corpus, "--order", 9, "--out", "m", fails=True)
     assert ran.code == 2 and "order" in ran.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_lines_are_asked_for_on_a_terminal(sememe, corpus, tmp_path):
+    import pty
+
+    sememe("train", "ngram", corpus, "--out", "model", "--quiet")
+    ours, theirs = pty.openpty()
+    os.write(ours, b"the red \nthe old m\n\x04")
+    command = [sys.executable, "-m", "sememe.cli", "suggest", "model", "-k", "1"]
+    ran = subprocess.run(command, stdin=theirs, capture_output=True, timeout=60, cwd=tmp_path)
+    os.close(ours)
+    os.close(theirs)
+    assert ran.returncode == 0, ran.stderr
+    assert b"cat\t" in ran.stdout and b"ma" in ran.stdout
+    assert b"Ctrl-D" in ran.stderr
 
 
 def test_nnlm_from_text_to_suggestions_and_neighbors(sememe, corpus):

@@ -156,7 +156,7 @@ def test_a_sample_of_all_words_gives_the_full_loss():
 def test_the_ranking_loss_and_its_gradients_are_those_of_the_equations():
     config = NNLMConfig(num_words=10, architecture="ranking", window=2, dim=4, num_hidden=5)
     network = RankingNetwork(config, seed=3)
-    objective = RankingObjective(network)
+    objective = RankingObjective(network, np.array([3.0, *[1.0] * 9]))
     batch = rows_of([0, 3, 4, 5, 6, 7, 1], [0, 8, 9, 1])
     prepared = objective.prepare(batch)
     num = objective.counts(batch)["windows"]

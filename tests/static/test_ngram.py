@@ -15,6 +15,7 @@ import sememe
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.static.ngram import NGram, NGramConfig, counting
 from sememe.static.ngram.reference import ReferenceModel
+from sememe.tokens.prompts import Prompt, suggest_words
 
 LINES = [
     line.split()
@@ -142,6 +143,21 @@ def test_chinese_suggestions_need_no_space():
     # What is whole may go on with the next word: 喜欢 is followed by both.
     assert {one.text for one in model.next_words("喜欢", count=2)} == {"学习", "苹果"}
     assert model.next_words("国王喜欢学习。", count=2)[0].text in ("国王", "孩子")
+
+
+def test_words_that_are_the_start_of_a_longer_one():
+    lines = [["北京", "很", "大"], ["他", "在", "北京大学"], ["她", "在", "北京"]] * 10
+    model = NGram(order=2, workers=1).fit(lines)
+    found = suggest_words(
+        model.vocabulary, Prompt(["在", "北京"], "大", True), model.distribution, 3
+    )
+    assert found[0] == ("北京大学", pytest.approx(found[0].probability), "北京大")
+    assert found[0].probability > 0.5
+    chances = [model.distribution(words) for words in ([], ["在"], ["在", "北京"])]
+    ids = model.ids_of(["在", "北京", "大", "北京大学"]).tolist()
+    joined = chances[0][ids[0]] * chances[1][ids[3]]
+    apart = chances[0][ids[0]] * chances[1][ids[1]] * chances[2][ids[2]]
+    assert found[0].probability == pytest.approx(joined / (joined + apart))
 
 
 def test_generated_text_depends_on_the_seed_alone():

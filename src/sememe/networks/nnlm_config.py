@@ -81,6 +81,10 @@ class NNLMTrainingConfig(TrainingConfig):
         "auto", "Over all words, or over a sample while training; auto: sampled from 5,000 on."
     )
     num_samples: int = option(512, "Words of a sample.")
+    noise_power: float = option(
+        0.75,
+        "Ranking: other words are drawn by their counts to this power; 0 evenly, as in the paper.",
+    )
     validation_share: float = option(0.01, "Share of the documents that is never trained on.")
 
     def __post_init__(self) -> None:
@@ -89,5 +93,5 @@ class NNLMTrainingConfig(TrainingConfig):
         check_choices(self, softmax=("auto", "full", "sampled"))
         check_ranges(
             self, min_count=(1, 10**9), max_words=(0, 2**30), num_samples=(1, 2**30),
-            validation_share=(0, 0.9),
+            noise_power=(0, 1), validation_share=(0, 0.9),
         )  # fmt: skip

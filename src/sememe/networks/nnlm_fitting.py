@@ -97,9 +97,9 @@ def _objective(model: NNLM, store: TokenStore) -> NextWordObjective | RankingObj
     """A new network with what it is to learn."""
     training, size = model.training, model.config.num_words + 2
     network = model.network = new_network(model.config, seed=training.seed)
-    if isinstance(network, RankingNetwork):
-        return RankingObjective(network)
     counts = word_counts(store, model.config.num_words)
+    if isinstance(network, RankingNetwork):
+        return RankingObjective(network, np.maximum(counts[:-2], 1) ** training.noise_power)
     network.begin_with(counts)
     is_sampled = training.softmax == "sampled" or (
         training.softmax == "auto" and size >= _MANY_WORDS

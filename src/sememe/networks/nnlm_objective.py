@@ -112,9 +112,11 @@ class NextWordObjective(_WindowObjective):
 class RankingObjective(_WindowObjective):
     """Collobert & Weston's lesson: max(0, 1 - s(window) + s(window with another word))."""
 
-    def __init__(self, network: RankingNetwork) -> None:
+    def __init__(self, network: RankingNetwork, chances_V: np.ndarray) -> None:
+        """chances_V: how likely each word is to be drawn as the other one, in any unit."""
         super().__init__()
         self.network = network
+        self._ends_V = np.cumsum(chances_V, dtype=np.float64)
         self.counted_by = {"ranking_loss": "windows", "ranking_accuracy": "windows"}
 
     def counts(self, batch: WordRows) -> dict[str, int]:
@@ -124,11 +126,12 @@ class RankingObjective(_WindowObjective):
         return {"tokens": int(batch.lengths_B.sum()), "windows": num}
 
     def prepare(self, batch: WordRows) -> Windows:
-        """Find the windows of a batch and draw another word for each, all equally likely."""
+        """Find the windows of a batch and draw another word for each."""
         config = self.network.config
         windows_MC = middle_words(batch, config.window, config.num_words)
-        drawn_M = numbers(batch.key, len(windows_MC)) % np.uint64(config.num_words)
-        return Windows(torch.from_numpy(windows_MC), torch.from_numpy(drawn_M.astype(np.int64)))
+        shares_M = (numbers(batch.key, len(windows_MC)) >> np.uint64(11)) * 2.0**-53
+        drawn_M = np.searchsorted(self._ends_V, shares_M * self._ends_V[-1], "right")
+        return Windows(torch.from_numpy(windows_MC), torch.from_numpy(drawn_M))
 
     def forward(
         self, batch: Windows, counts: Mapping[str, Tensor]

@@ -19,6 +19,9 @@ from sememe.tokens.vocabulary import Vocabulary
 # A capital letter starts a sentence wherever one may start.
 _NEXT_WORD = " Zz"
 
+# So many words of a script without spaces may be the start of one longer word.
+_MAX_JOINED = 3
+
 Distribution = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -81,22 +84,36 @@ def suggest_words(
     if not prompt.begun:
         chances = np.asarray(distribution(prompt.words))[:size]
         return _likeliest(vocabulary, np.arange(size), chances, count)
+    if prompt.may_be_whole:
+        return _without_spaces(vocabulary, [*prompt.words, prompt.begun], distribution, count)
     ids = vocabulary.starting_with(prompt.begun)
-    before = np.asarray(distribution(prompt.words))[:size]
-    chances, total = before[ids], float(before[ids].sum())
-    if not prompt.may_be_whole:
-        return _likeliest(vocabulary, ids, chances / (total or 1.0), count, prompt.begun)
-    own = vocabulary.find(prompt.begun)
-    is_longer = ids != own
-    # A word that is not known may be whole too: it weighs as much as all that it may become.
-    whole = float(before[own]) if own >= 0 else total or 1.0
-    total = whole + float(chances[is_longer].sum())
-    after = np.asarray(distribution([*prompt.words, prompt.begun]))[:size]
-    found = _likeliest(vocabulary, np.arange(size), after * (whole / (total or 1.0)), count)
-    found += _likeliest(
-        vocabulary, ids[is_longer], chances[is_longer] / (total or 1.0), count, prompt.begun
-    )
-    return sorted(found, key=lambda one: -one.probability)[:count]
+    chances = np.asarray(distribution(prompt.words))[ids]
+    return _likeliest(vocabulary, ids, chances / (chances.sum() or 1.0), count, prompt.begun)
+
+
+def _without_spaces(
+    vocabulary: Vocabulary, words: list[str], distribution: Distribution, count: int
+) -> list[Suggestion]:
+    """Words that follow, or that the last words are the start of: 北京 and 大 that of 北京大学.
+
+    Each of these ways to read the text has the chance of its own words.
+    """
+    size, found = len(vocabulary), []
+    weight, total = 1.0, 0.0
+    for num_joined in range(min(_MAX_JOINED, len(words)), 0, -1):
+        chances = np.asarray(distribution(words[:-num_joined]))[:size]
+        own, joined = vocabulary.find(words[-num_joined]), "".join(words[-num_joined:])
+        ids = vocabulary.starting_with(joined)
+        ids = ids[ids != vocabulary.find(joined)]
+        total += weight * float(chances[ids].sum())
+        found += _likeliest(vocabulary, ids, weight * chances[ids], count, joined)
+        # A word that is not known is as likely as the rarest that is.
+        weight *= float(chances[own] if own >= 0 else chances.min())
+    total += weight
+    after = np.asarray(distribution(words))[:size]
+    found += _likeliest(vocabulary, np.arange(size), weight * after, count)
+    best = sorted(found, key=lambda one: -one.probability)[:count]
+    return [one._replace(probability=one.probability / (total or 1.0)) for one in best]
 
 
 def _likeliest(
