@@ -16,10 +16,11 @@ import numpy as np
 
 from sememe.progress import Reporter
 from sememe.static.ngram.counting import Level
-from sememe.static.ngram.trie import Trie, laid_out
+from sememe.static.ngram.trie import Trie, laid_out, log10
 
 # What lmplz takes with --discount_fallback where a text is too small to tell.
 FALLBACK = (0.5, 1.0, 1.5)
+_NONE = np.empty(0, np.int64)
 
 Discounts = tuple[float, float, float]
 Spread = Callable[[np.ndarray, Callable[[int, int], None]], None]
@@ -35,7 +36,9 @@ def estimate(
     from sememe.static.ngram import estimation_kernels as kernels
 
     discounts: list[Discounts] = []
-    probs, rests = [], []
+    probs: list[np.ndarray] = []
+    backoffs: list[np.ndarray] = []
+    kept: list[np.ndarray | None] = []
     with _threads(workers) as spread, reporter.task("smoothing", len(levels), "orders") as task:
         suffixes = _suffixes(levels, spread)
         # Below the words alone: an even chance for each of them, </s> and <unk>.
@@ -53,11 +56,15 @@ def estimate(
                 np.array([0.0, *discounts[k]]), suffixes[k], lower,
             )  # fmt: skip
             spread(starts, _bound(kernels.estimate, given, (own, left)))
-            probs.append(own)
-            rests.append(left)
-            lower = own
+            kept.append(level.counts > cuts[k] if k and cuts[k] else None)
+            if k:
+                probs.append(log10(lower))
+                backoffs.append(log10(left))
+            # What nobody asks for again makes room: a large text has many n-grams.
+            suffixes[k], level.counts, lower = _NONE, _NONE, own
             task.update(k + 1)
-    return laid_out(levels, cuts, probs, rests[1:]), discounts
+        probs.append(log10(lower))
+    return laid_out(levels, kept, probs, backoffs), discounts
 
 
 def discounts_of(adjusted: np.ndarray) -> Discounts | None:

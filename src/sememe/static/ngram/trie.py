@@ -8,7 +8,7 @@ probability after the others, and of the weight of what is shorter where a longe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,39 +109,54 @@ class Trie:
 
 
 def log10(numbers: np.ndarray) -> np.ndarray:
-    """The logarithm to the base 10 as float32; NEVER for nothing."""
+    """The logarithm to the base 10 as float32, NEVER for nothing; the numbers are used up."""
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log10(numbers), NEVER).astype(np.float32)
+        np.log10(numbers, out=numbers)
+    return np.maximum(numbers, NEVER, out=numbers).astype(np.float32)
 
 
 def laid_out(
-    levels: list[Level], cuts: Sequence[int], probs: list[np.ndarray], rests: list[np.ndarray]
+    levels: list[Level],
+    kept: list[np.ndarray | None],
+    probs: list[np.ndarray],
+    backoffs: list[np.ndarray],
 ) -> Trie:
-    """Put the levels one behind the other, without the n-grams that were seen too rarely."""
+    """Put the levels one behind the other, without the n-grams that are not kept (None: all are).
+
+    probs and backoffs are logarithms; the longest n-grams have no back-off.
+    """
     from sememe.static.ngram.estimation_kernels import keep
 
-    kept = [
-        level.counts > (cut if k else -1)
-        for k, (level, cut) in enumerate(zip(levels, cuts, strict=True))
+    def of_kept(arrays: list[np.ndarray]) -> Iterator[np.ndarray]:
+        for own, is_kept in zip(arrays, kept, strict=False):
+            yield own if is_kept is None else own[is_kept]
+
+    sizes = [
+        len(level.words) if own is None else int(own.sum())
+        for level, own in zip(levels, kept, strict=True)
     ]
-    ends = np.cumsum([int(own.sum()) for own in kept])
-    words, starts = [], []
+    ends = np.cumsum(sizes)
+    words, starts = np.empty(ends[-1], np.uint32), np.empty(ends[-1] - sizes[-1] + 1, np.uint32)
     for k, level in enumerate(levels):
+        span = slice(ends[k] - sizes[k], ends[k])
         if k + 1 == len(levels):
-            words.append(np.asarray(level.words[kept[k]]))
+            words[span] = level.words if kept[k] is None else level.words[kept[k]]
             continue
-        places = np.zeros(len(kept[k + 1]) + 1, np.int64)
-        np.cumsum(kept[k + 1], out=places[1:])
-        own_words = np.empty(int(kept[k].sum()), np.uint32)
-        own_starts = np.empty(len(own_words) + 1, np.uint32)
-        keep(level.words, kept[k], level.starts, places + ends[k], own_words, own_starts)
-        words.append(own_words)
-        starts.append(own_starts[:-1])
-    inner = zip(rests, kept, strict=False)
+        places = _places(kept[k + 1], len(levels[k + 1].words)) + ends[k]
+        is_kept = np.ones(len(level.words), np.bool_) if kept[k] is None else kept[k]
+        keep(level.words, is_kept, level.starts, places, words[span], starts[span])
+    starts[-1] = ends[-1]
     return Trie(
-        words=np.concatenate(words),
-        probs=np.concatenate([log10(p[own]) for p, own in zip(probs, kept, strict=True)]),
-        backoffs=np.concatenate([np.empty(0, np.float32), *(log10(r[own]) for r, own in inner)]),
-        starts=np.concatenate([*starts, np.array([ends[-1]], np.uint32)]),
+        words=words,
+        probs=np.concatenate([*of_kept(probs)]),
+        backoffs=np.concatenate([np.empty(0, np.float32), *of_kept(backoffs)]),
+        starts=starts,
         level_ends=ends,
     )
+
+
+def _places(is_kept: np.ndarray | None, size: int) -> np.ndarray:
+    """Where each node of a level goes among those that are kept, and how many those are."""
+    if is_kept is None:
+        return np.arange(size + 1)
+    return np.concatenate([[0], np.cumsum(is_kept)])
