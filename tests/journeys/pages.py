@@ -26,8 +26,19 @@ CHINESE = (
 )
 
 
+PAIRS = (
+    ("The king reads a book.", "Der König liest ein Buch."),
+    ("The queen likes music.", "Die Königin mag Musik."),
+    ("The man has a sword.", "Der Mann hat ein Schwert."),
+    ("The woman reads a letter.", "Die Frau liest einen Brief."),
+)
+
+
 def write_texts(folder: Path) -> None:
     """Write the files that the pages name: small texts and questions of our own."""
+    for name, side in (("en", 0), ("de", 1)):
+        lines = [pair[side] for pair in PAIRS * 10]
+        (folder / f"train.{name}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "my-texts").mkdir()
     for name, step in (("story.txt", 1), ("tale.txt", -1)):
         text = "\n".join(SENTENCES[::step] * 12) + "\n"

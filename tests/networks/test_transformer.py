@@ -86,6 +86,7 @@ def torch_twin(ours):
     return theirs
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # a word about speed
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_values_and_gradients_are_those_of_pytorch(norm):
     ours = network(norm=norm)

@@ -140,6 +140,10 @@ def test_where_it_looks(learned):
     assert found.weights_TS[0].argmax() == 3 and found.weights_TS[3].argmax() == 1
     given = learned.attention("The bird runs today.", "Hier", head=2, tokens=True)
     assert given.target[-1] == "⟨end⟩" and "".join(given.target[:-1]) == "Hier"
+    nothing = learned.attention("The bird runs today.", "")
+    assert nothing.target == ["⟨end⟩"] and nothing.weights_TS.shape == (1, 6)
+    with pytest.raises(InputError, match="without words"):
+        learned.attention(" ")
     for name in ("layer", "head"):
         with pytest.raises(OptionError, match=f"{name} must lie"):
             learned.attention("The dog", **{name: 9})

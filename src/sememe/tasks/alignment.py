@@ -86,7 +86,7 @@ def _words(coder: PairCoder, text: str, tokens: bool) -> tuple[list[int], list[s
     """Where the words of a text start among its tokens, its end included, and the words."""
     encoding, prepared = coder.encode([text])[0], coder.prepared(text)
     firsts = np.flatnonzero(encoding.is_word_start | tokens).tolist()
-    lasts = [*firsts[1:], len(encoding.ids)]
+    lasts = [*firsts, len(encoding.ids)][1:]
     words = [
         prepared[encoding.starts[first] : encoding.ends[last - 1]].strip()
         for first, last in zip(firsts, lasts, strict=True)

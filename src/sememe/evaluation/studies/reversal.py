@@ -22,14 +22,14 @@ from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_
 from sememe.storage.provenance import provenance
 
 KIND = "reversal study"
-DEFAULT_BUDGET = "1m"
+DEFAULT_STEPS = 2_000
 PICTURES, TABLE = ("study.png", "study.svg"), "study.md"
 START, END, FIRST_SYMBOL = 0, 1, 2
 # By the name in results: the title in the picture and the rate that suits it.
 MODELS = {
     "fixed": ("LSTM, one vector", 3e-3),
     "attention": ("LSTM with attention", 3e-3),
-    "transformer": ("Transformer", 1e-3),
+    "transformer": ("Transformer", 2e-3),
 }
 
 
@@ -61,15 +61,15 @@ def study_reversal(
 ) -> Reversal:
     """Train the three models on the same sequences, and test them length by length.
 
-    Each has the budget (1m) or the steps of the options. `resume` goes on where a study into `out`
-    was stopped, within a model too.
+    Each does as many steps (2,000), or those that fit into the budget. `resume` goes on where a
+    study into `out` was stopped, within a model too.
     """
     from sememe.networks.pretraining import need_torch
 
     need_torch()
     config, out = config or ReversalConfig(), Path(out)
     if not (config.budget or config.steps or config.epochs):
-        config = replace(config, budget=DEFAULT_BUDGET)
+        config = replace(config, steps=DEFAULT_STEPS)
     check_replaceable(out, KIND)
     plan = {"options": config.lasting()}
     kept = _kept(out, plan) if resume else {"right": {}, "models": {}}

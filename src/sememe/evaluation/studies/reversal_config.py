@@ -12,6 +12,7 @@ from sememe.training.config import Schedule, TrainingConfig
 class ReversalConfig(TrainingConfig):
     """Sequences to turn round, and the training of each model; a budget is that of one model."""
 
+    steps: int = option(0, "Steps of each model, instead of a budget (2,000 when none is given).")
     batch_size: int = option(1_024, "Symbols of a step.")
     learning_rate: float = option(0.0, "Highest step size; 0 takes one that suits each model.")
     schedule: Schedule = option("cosine", "How the rate falls after that.")
