@@ -184,6 +184,25 @@ def test_save_load_and_resume(place):
         sememe.load("model")
 
 
+def test_a_damaged_folder_is_refused(place):
+    fitted(LINES, order=2).save("model")
+    from sememe.storage.tensors import read_tensors, write_tensors
+
+    path = place / "model" / "model.safetensors"
+    whole = {name: np.array(tensor) for name, tensor in read_tensors(path).items()}
+    for name, broken in (
+        ("starts", whole["starts"][::-1].copy()),
+        ("probs", whole["probs"][:-1]),
+        ("level_ends", whole["level_ends"] + 1),
+    ):
+        write_tensors(path, {**whole, name: broken})
+        with pytest.raises(ArtifactError):
+            NGram.load("model")
+    write_tensors(path, {name: tensor for name, tensor in whole.items() if name != "words"})
+    with pytest.raises(ArtifactError, match="words"):
+        NGram.load("model")
+
+
 def test_arpa_files_there_and_back(place):
     model = fitted(LINES, order=4, prune="0,0,1")
     for name in ("model.arpa", "model.arpa.gz"):

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sememe.errors import InputError, OptionError
+from sememe.errors import ArtifactError, OptionError
 from sememe.metrics.perplexity import TextScore
 from sememe.options import changed
 from sememe.progress import SILENT, History, Reporter
@@ -46,6 +46,7 @@ class NGram(StaticModel):
 
     kind = "ngram"
     config_class = NGramConfig
+    _trie: Trie | None = None
 
     def __repr__(self) -> str:
         size = f"{len(self.vocabulary):,} words, {len(self.tensors.get('words', ())):,} n-grams"
@@ -127,7 +128,7 @@ class NGram(StaticModel):
             return cls.read_arpa(folder)
         model = super().load(folder)
         if model.trie.num_ids != len(model.vocabulary) + 3:
-            raise InputError(f"{folder} is damaged: its words do not fit its n-grams.")
+            raise ArtifactError(f"{folder} is damaged: its words do not fit its n-grams.")
         return model
 
     # ---- asking ---------------------------------------------------------------------------------
@@ -137,7 +138,14 @@ class NGram(StaticModel):
         """The n-grams with their chances."""
         if not self.tensors:
             raise OptionError("This model has counted nothing yet: call fit first.")
-        return Trie.from_tensors(self.tensors)
+        if self._trie is None:
+            self._trie = Trie.from_tensors(self.tensors)
+        return self._trie
+
+    def adopt(self, vocabulary: Vocabulary, **tensors: np.ndarray) -> None:
+        """Take what was counted."""
+        super().adopt(vocabulary, **tensors)
+        self._trie = None
 
     def ids_of(self, words: Sequence[str]) -> np.ndarray:
         """The ids of words, uint32; those of words that are not known are <unk>'s."""
