@@ -103,7 +103,9 @@ def encode_pairs(
         ]
         num_long += len(part) - len(kept)
         found.append((Side(own for own, _ in kept), Side(own for _, own in kept)))
-    whole = PairIds(*(Side.joined([own[i] for own in found]) for i in (0, 1)), num_long)
+    whole = PairIds(
+        Side.joined([own for own, _ in found]), Side.joined([own for _, own in found]), num_long
+    )
     if not len(whole):
         raise InputError(
             f"No pair is left: all {num_long:,} have more than {most_tokens:,} tokens (length)."

@@ -125,7 +125,8 @@ def _attend_leaving_out(
 
 
 def _attend_unpadded(projected_N3HK: Tensor, rows: Rows, is_causal: bool, dropout: float) -> Tensor:
-    return _flash(*projected_N3HK.unbind(1), rows, rows, is_causal, dropout)
+    queries_NHK, keys_NHK, values_NHK = projected_N3HK.unbind(1)
+    return _flash(queries_NHK, keys_NHK, values_NHK, rows, rows, is_causal, dropout)
 
 
 def _flash(
