@@ -106,7 +106,7 @@ def test_whole_words_and_completions(model):
     assert model.next_words("The dog ran across ", count=1)[0].text == "the"
     completed = model.next_words("The dog ran across the str", count=3)
     assert completed[0].text == "street" and completed[0].completes == "str"
-    assert all(one.text.startswith("str") for one in completed)
+    assert all(one.text.startswith("str") and one.text != "str" for one in completed)
     assert model.next_words("The weath", count=1)[0].text == "weather"
     assert model.next_words("", count=2)
     several = model.next_words("The ", count=4)

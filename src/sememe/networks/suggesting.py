@@ -53,6 +53,8 @@ def suggest(
     search = Search(network, tokenizer, pieces, given, begun.encode())
     found: dict[str, float] = defaultdict(float)
     for hypothesis, chance in search.words():
+        if hypothesis.written == search.begun:
+            continue  # no list of words says whether what was typed is one
         found[hypothesis.written.decode("utf-8", "ignore").strip()] += chance
         best = sorted(found.values(), reverse=True)[count - 1 : count]
         if best and best[0] >= search.highest:
