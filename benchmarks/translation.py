@@ -118,8 +118,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     last = model.history.last()
     looked = []
     for text in options.look:
-        own = model.attention(text)
-        looked.append([own.source, own.target, own.weights_TS.round(4).tolist()])
+        seen = model.attention(text)
+        looked.append([seen.source, seen.target, seen.weights_TS.round(4).tolist()])
     is_gpu = options.device != "cpu" and torch.cuda.is_available()
     return {
         "model": options.model,
