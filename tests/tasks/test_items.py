@@ -12,8 +12,8 @@ pytest.importorskip("torch")
 from sememe.examples.labelled import AnswerRow
 from sememe.examples.sequences import Sequence
 from sememe.tasks.encoding import kept_sizes
-from sememe.tasks.preparing import balanced, held_out
 from sememe.tasks.items import Item, ItemBatches, fingerprint, random_order
+from sememe.tasks.preparing import balanced, held_out
 
 
 def item(length: int, number: int, target: int = 0) -> Item:
