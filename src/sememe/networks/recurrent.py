@@ -8,16 +8,14 @@ the filling last; what shall read backwards is given rows that were turned round
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-# Said on a CPU of every projected layer, although there is nothing that one could do.
-warnings.filterwarnings("ignore", message="LSTM with projections is not supported with oneDNN")
 
 
 class State(NamedTuple):
@@ -69,7 +67,8 @@ class LSTMLayer(nn.Module):
         if self.cell_clip or self.output_clip:
             return self.forward_stepwise(x_TBD, state)
         given = None if state is None else (state.output_BP[None], state.cells_BH[None])
-        outputs_TBP, (output_1BP, cells_1BH) = self.lstm(x_TBD, given)
+        with _without_onednn(x_TBD):
+            outputs_TBP, (output_1BP, cells_1BH) = self.lstm(x_TBD, given)
         return outputs_TBP, State(output_1BP[0], cells_1BH[0])
 
     def forward_stepwise(self, x_TBD: Tensor, state: State | None = None) -> tuple[Tensor, State]:
@@ -95,6 +94,20 @@ class LSTMLayer(nn.Module):
             outputs.append(said_BP)
             state = State(said_BP, cells_BH)
         return torch.stack(outputs), state
+
+
+@contextmanager
+def _without_onednn(x_TBD: Tensor) -> Iterator[None]:
+    """Do without oneDNN, which has no projected layers and says so at the first of them."""
+    onednn: Any = torch.backends.mkldnn
+    had_onednn = x_TBD.device.type == "cpu" and onednn.enabled
+    if had_onednn:
+        onednn.set_flags(False)
+    try:
+        yield
+    finally:
+        if had_onednn:
+            onednn.set_flags(True)
 
 
 def _clipped(x: Tensor, limit: float) -> Tensor:

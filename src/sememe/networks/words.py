@@ -25,8 +25,8 @@ UNKNOWN_ID, START_ID, BETWEEN_ID = range(3)
 NUM_MARKS = 3  # words have the ids that follow
 
 # What a head will ask for: a vector of a text, or of two that are compared; one for each word, or
-# for each word of a context in the light of a question.
-Reads = Literal["text", "texts", "words", "question"]
+# for each word of a context in the light of a question, or of the predicate that segments mark.
+Reads = Literal["text", "texts", "words", "roles", "question"]
 
 
 class WordEncoder(nn.Module):
@@ -63,7 +63,7 @@ class WordEncoder(nn.Module):
         self.register_buffer("center_D", torch.zeros(width))
         self.register_buffer("table_WD", torch.zeros(0, width), persistent=False)
         self.register_buffer("is_known_W", torch.zeros(0, dtype=torch.bool), persistent=False)
-        width += beside
+        width += beside + (reads == "roles")
         self.reader: BiLSTM | CrossReader | None = None
         if reader_width and reads in ("texts", "question"):
             self.reader = CrossReader(width, reader_width)
@@ -162,6 +162,8 @@ class WordEncoder(nn.Module):
         """
         vectors_ND = self.vectors(inputs)
         vectors_ND = leave_out(vectors_ND, self.dropout if self.training else 0.0)
+        if self.reads == "roles":
+            vectors_ND = torch.cat([vectors_ND, inputs.segments_N[:, None].to(vectors_ND.dtype)], 1)
         read_ND = vectors_ND if self.reader is None else self.reader(vectors_ND, inputs)
         if self.reads != "question":
             return read_ND

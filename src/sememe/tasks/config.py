@@ -115,11 +115,17 @@ class TagConfig(FinetuneConfig):
     any_tags: bool = option(
         False, "Let a CRF write sequences that the scheme forbids, such as O I-PER."
     )
+    predicate_column: int = option(
+        0,
+        "Column that marks the predicate whose roles the tags of a row are, from 1 on, or from the "
+        "end below 0; 0: none.",
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy."""
         super().__post_init__()
         check_choices(self, scheme=("iob2", "iob1", "bioes", "same"))
+        check_ranges(self, predicate_column=(-1_000, 1_000))
 
 
 @dataclass(frozen=True, kw_only=True)

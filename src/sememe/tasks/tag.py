@@ -75,11 +75,22 @@ class Tag(Task):
         return read_tags(
             data,
             labelled=labelled,
+            mark_column=self._mark_column,
             target=self.config.scheme,
             labels_known=self.labels if labelled and self.labels else None,
             by_character=self.learned.get("by_character", False),
             **reading,
         )
+
+    @property
+    def _has_marks(self) -> bool:
+        return self.config.predicate_column != 0
+
+    @property
+    def _mark_column(self) -> int | None:
+        """The column that marks predicates as the reader takes it: from 0 on."""
+        column = self.config.predicate_column
+        return None if not column else column - (column > 0)
 
     def labels_of(self, rows: Several[TagRow]) -> list[str]:
         """The tags of the rows, and those that the scheme has for the same types.
@@ -111,8 +122,9 @@ class Tag(Task):
         items = []
         for index, pieces in enumerate(self._pieces(rows)):
             targets = _targets(rows[index], pieces, numbers)
+            marks = self._marks(rows[index], pieces)
             for window in windows(len(pieces.ids), room, room // 2):
-                items.append(self._item(index, pieces, targets, window))
+                items.append(self._item(index, pieces, targets, marks, window))
         return items
 
     def _pieces(self, rows: Several[TagRow]) -> list[WordPieces]:
@@ -129,11 +141,30 @@ class Tag(Task):
         unknown_id = self.coder.unknown_id
         return [tagging.join_pieces([own[text] for text in row], unknown_id) for row in texts]
 
+    def _marks(self, row: TagRow, pieces: WordPieces) -> np.ndarray | None:
+        """Which pieces belong to a predicate, for rows that mark one."""
+        if not self._has_marks:
+            return None
+        if is_gpt(self.coder):
+            raise OptionError("A GPT knows no segments, by which predicates are marked.")
+        if row.marks is None or not any(row.marks):
+            raise InputError(f"{row.source}: no word is marked as the predicate.")
+        sizes = np.diff(pieces.firsts, append=len(pieces.ids))
+        return np.repeat(np.array(row.marks, np.int8), sizes)
+
     def _item(
-        self, index: int, pieces: WordPieces, targets: np.ndarray | None, window: Window
+        self,
+        index: int,
+        pieces: WordPieces,
+        targets: np.ndarray | None,
+        marks: np.ndarray | None,
+        window: Window,
     ) -> Item:
         framed = self.coder.frame(pieces.ids[window.start : window.end])
         shift = framed.starts[0] - window.start
+        if marks is not None:
+            segments_T, (first,) = framed.sequence.segments_T, framed.starts
+            segments_T[first : first + window.end - window.start] = marks[window.start : window.end]
         is_own = (window.first <= pieces.firsts) & (pieces.firsts < window.last)
         extent = Extent(np.flatnonzero(is_own), pieces.firsts[is_own] + shift)
         target = None

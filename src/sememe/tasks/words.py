@@ -105,6 +105,8 @@ _READS: dict[str, Reads] = {"classify": "text", "tag": "words", "answer": "quest
 
 def reads_of(task: Task) -> Reads:
     """What the head of a task will ask word vectors for; where texts are compared, for both."""
+    if getattr(task.config, "predicate_column", 0):
+        return "roles"
     return _READS.get(task.name, "texts")
 
 
@@ -160,7 +162,7 @@ def new_word_encoder(lexicon: Lexicon, reads: Reads, config: FinetuneConfig) -> 
         raise OptionError(
             "Word vectors have no layers and predict no words: leave out features and lm_weight."
         )
-    is_for_words = reads in ("words", "question")
+    is_for_words = reads in ("words", "roles", "question")
     encoder = WordEncoder(
         lexicon,
         reads=reads,

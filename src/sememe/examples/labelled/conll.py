@@ -17,14 +17,25 @@ from sememe.text.settings import TextSettings
 _DOCUMENT = "-DOCSTART-"
 _LOOKED_AT = 50
 _LONGEST_WORD = 40
+# What stands in the column of predicates beside every other word.
+_UNMARKED = ("-", "_", "O", "0", "*", "")
+
+
+def is_marked(cell: object) -> bool:
+    """Whether a cell of a column of predicates marks its word."""
+    return cell is not None and str(cell) not in (*_UNMARKED, "False", "false")
 
 
 class Columns(NamedTuple):
-    """Which column is the word and which the tag; negative ones count from the end."""
+    """Which column is the word, which the tag and which the mark of a predicate, if there is one.
+
+    Negative ones count from the end.
+    """
 
     word: int
     tag: int
     labelled: bool
+    mark: int | None = None
 
 
 def has_header(source: Source, settings: TextSettings, names: Sequence[str]) -> bool:
@@ -110,6 +121,7 @@ class _Sentence:
     def _clear(self) -> None:
         self._words: list[str] = []
         self._tags: list[str] = []
+        self._marks: list[bool] = []
         self._first = 0
         self._problem: tuple[int, str] | None = None
 
@@ -123,6 +135,8 @@ class _Sentence:
             self._problem = number, problem
             return
         self._words.append(cells[self._columns.word])
+        if self._columns.mark is not None:
+            self._marks.append(is_marked(cells[self._columns.mark]))
         if self._has_tags:
             self._tags.append(cells[self._columns.tag])
 
@@ -135,7 +149,8 @@ class _Sentence:
             return "one column, where a word and its tag are needed"
         if len(cells) != self.num_columns:
             return f"{len(cells)} columns, where the first line has {self.num_columns}"
-        for column in (self._columns.word, *([self._columns.tag] if self._has_tags else [])):
+        wanted = [self._columns.word, *([self._columns.tag] if self._has_tags else [])]
+        for column in [*wanted, *([] if self._columns.mark is None else [self._columns.mark])]:
             if not -len(cells) <= column < len(cells):
                 return f"there is no {_named(column)} among {len(cells)}"
         if not cells[self._columns.word]:
@@ -150,5 +165,6 @@ class _Sentence:
             yield Record({}, f"{self._name}, line {number:,}", problem)
         elif self._words:
             tags = tuple(self._tags) if self._has_tags else None
-            yield TagRow(tuple(self._words), tags, where)
+            marks = None if self._columns.mark is None else tuple(self._marks)
+            yield TagRow(tuple(self._words), tags, where, marks=marks)
         self._clear()

@@ -33,7 +33,11 @@ class TextRow:
 
 @dataclass(frozen=True)
 class TagRow:
-    """The words of a sentence with their tags; offsets say where each lies in a running text."""
+    """The words of a sentence with their tags; offsets say where each lies in a running text.
+
+    `marks` are true for the words that the tags are about, such as the predicate whose roles
+    they name.
+    """
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
@@ -42,6 +46,7 @@ class TagRow:
     starts: tuple[int, ...] | None = None
     ends: tuple[int, ...] | None = None
     id: str = ""
+    marks: tuple[bool, ...] | None = None
 
 
 class Answer(NamedTuple):

@@ -37,6 +37,7 @@ def read_tags(
     target: Scheme | Literal["same"] = "same",
     word_column: int | str = 0,
     tag_column: int | str = -1,
+    mark_column: int | None = None,
     labels_known: Sequence[str] | None = None,
     labelled: bool = True,
     by_character: bool = False,
@@ -48,7 +49,8 @@ def read_tags(
 
     Columns of CoNLL files are numbered from 0, or from the end below 0; those of other files are
     named, or known by their names. Text with entities becomes words and IOB2 tags. Without
-    `labelled`, rows may lack tags, and a text is cut into its words, or `by_character`.
+    `labelled`, rows may lack tags, and a text is cut into its words, or `by_character`. The column
+    `mark_column`, or the field “marks”, tells the words that the tags are about.
     """
     if scheme != "auto":
         tagging.check_scheme(scheme)
@@ -60,7 +62,8 @@ def read_tags(
         if isinstance(column, str)
     }
     rows: list[TagRow] = []
-    for records, name in _sources(data, word_column, tag_column, labelled, encoding, sieve):
+    columns = conll.Columns(word_column, tag_column, labelled, mark_column)  # type: ignore[arg-type]
+    for records, name in _sources(data, columns, encoding, sieve):
         rows += _kept(records, name, named, labelled, by_character, sieve)
     rows = _in_scheme(rows, scheme, target, sieve)
     if labels_known is not None:
@@ -69,15 +72,10 @@ def read_tags(
 
 
 def _sources(
-    data: Any,
-    word_column: int | str,
-    tag_column: int | str,
-    labelled: bool,
-    encoding: str,
-    sieve: Sieve,
+    data: Any, columns: conll.Columns, encoding: str, sieve: Sieve
 ) -> Iterator[tuple[Iterable[Record | TagRow], str]]:
     if not is_path(data):
-        yield _items(data, labelled), NAME
+        yield _items(data, columns.labelled), NAME
         return
     settings = TextSettings(encoding=encoding)
     for found in find_sources(data):
@@ -87,13 +85,12 @@ def _sources(
             ending in TABLE_ENDINGS and conll.has_header(source, settings, (*_WORDS, *_TAGS))
         ):
             yield open_table(Source(found.path), settings, lambda _: True).records, source.name
-        elif not labelled and conll.is_prose(source, settings):
+        elif not columns.labelled and conll.is_prose(source, settings):
             sieve.say(f"{source.name}: running text, a line a row; its words are cut.")
             yield conll.read_prose(Source(found.path), settings), source.name
         else:
-            if isinstance(word_column, str) or isinstance(tag_column, str):
+            if isinstance(columns.word, str) or isinstance(columns.tag, str):
                 raise OptionError(f"{source.name} has no names: number its columns from 0.")
-            columns = conll.Columns(word_column, tag_column, labelled)
             yield conll.read_columns(Source(found.path), settings, columns, sieve), source.name
 
 
@@ -185,7 +182,15 @@ def _row(record: Record, named: Mapping[str, str], by_character: bool) -> TagRow
         tags=None if tags is None or record.cells[tags] is None else _cells(record.cells[tags]),
         source=record.where,
         id=identity,
+        marks=_marks(record.cells.get("marks")),
     )
+
+
+def _marks(value: Any) -> tuple[bool, ...] | None:
+    if value is None:
+        return None
+    cells = value.split() if isinstance(value, str) else value
+    return tuple(map(conll.is_marked, cells)) if isinstance(cells, (list, tuple)) else ()
 
 
 def _cells(value: Any) -> tuple[str, ...]:
@@ -199,6 +204,8 @@ def _problem(row: TagRow, labelled: bool) -> str:
         return "no words"
     if not all(word.strip() for word in row.words):
         return f"word {next(i for i, word in enumerate(row.words, 1) if not word.strip())} is empty"
+    if row.marks is not None and len(row.marks) != len(row.words):
+        return f"{len(row.words)} words but {len(row.marks)} marks"
     if row.tags is None:
         return "no tags" if labelled else ""
     if len(row.tags) != len(row.words):
