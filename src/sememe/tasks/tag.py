@@ -199,7 +199,9 @@ class Tag(Task):
         transitions_SC = None
         for item, output in zip(items, outputs, strict=True):
             if self.config.crf:
-                output, transitions_SC = _parted(output)
+                from sememe.networks.crf import parted
+
+                output, transitions_SC = parted(output)
             extent: Extent = item.extra
             own_WC[extent.word_indices] = output[extent.places]
         best, chances = _chosen(own_WC, transitions_SC)
@@ -253,12 +255,6 @@ class Tag(Task):
             "recall": found.overall.recall,
             "accuracy": found.tag_accuracy,
         }
-
-
-def _parted(output: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from sememe.networks.crf import parted
-
-    return parted(output)
 
 
 def _chosen(own_WC: np.ndarray, transitions_SC: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
