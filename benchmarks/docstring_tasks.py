@@ -4,9 +4,10 @@ python benchmarks/docstring_tasks.py [--seeds 3] [--task packages]
 python benchmarks/docstring_tasks.py --bert 200 [--task parameters]
 
 Word vectors are learned from the training modules in seconds; readers over them are taught with all
-training rows. The options below were chosen on dev rows; the figures are of the test rows, which
-come from other modules. Baselines learn from the same rows as ours. `untrained` is the same reader
-with random words and weights that learned nothing, `random words` the same one taught alike.
+training rows. The figures are of the test rows, which come from other modules; docs/results.md
+tells how the options below were found. Baselines learn from the same rows as ours. `untrained` is
+the same reader with random words and weights that learned nothing, `random words` the same one
+taught alike.
 With --bert a BERT tiny is pre-trained for so many steps and fine-tuned, and beside it one of random
 weights is fine-tuned alike. Prints tables in Markdown.
 """

@@ -3,7 +3,7 @@
 Each score must pass a floor that is missed by all that understands nothing: the commonest label,
 tag or answer, regular expressions, logistic regression on the mean of word vectors, a model that
 was not taught. What is measured is the light version of benchmarks/docstring_tasks.py, one seed of
-it: options were chosen on dev rows, scores are of test rows. docs/results.md has three seeds.
+it, on test rows; docs/results.md has two seeds and tells how options and floors were found.
 """
 
 from __future__ import annotations
