@@ -219,3 +219,19 @@ def test_files_that_do_not_fit_are_told_apart(tmp_path):
     (tmp_path / "list" / "words.txt").write_text("the\ncat\n")
     with pytest.raises(ArtifactError, match="<S>"):
         sememe.ELMo.load(path, vocabulary=tmp_path / "list" / "words.txt")
+
+
+def test_the_program_tells_and_embeds_them(tmp_path):
+    from typer.testing import CliRunner
+
+    from sememe.cli.app import app
+
+    path = write(tmp_path / "elmo")
+    told = CliRunner().invoke(app, ["info", str(path), "--json"])
+    assert told.exit_code == 0 and json.loads(told.output)["lstm"]["projection_dim"] == P
+    (tmp_path / "t.txt").write_text("the cat eats 苹果 .\n", encoding="utf-8")
+    out = tmp_path / "w.npy"
+    asked = ["embed", str(path), str(tmp_path / "t.txt"), "--pool", "words", "-o", str(out)]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    wanted = reference_layers(["the", "cat", "eats", "苹果", "."])[2]
+    np.testing.assert_allclose(np.load(out), wanted, atol=2e-6)

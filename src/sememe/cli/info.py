@@ -43,22 +43,26 @@ def info(
 def describe(path: Path) -> dict[str, Any]:
     """Everything that can be said of the artifact at `path`, for JSON."""
     from sememe.errors import ArtifactError
-    from sememe.networks.interchange.layout import network_kind
+    from sememe.networks.interchange.layout import find_bilm, network_kind
     from sememe.storage.folder import MANIFEST, read_json
 
     if not path.exists():
         raise ArtifactError(f"{path} does not exist.")
-    if not path.is_dir():
-        return _vector_file(path)
     if network_kind(path):
         return _network(path)
+    if (found := find_bilm(path)) is not None:
+        options, weights = found
+        size = _size(weights)
+        return {"kind": "released ELMo", "path": str(weights), "size": size, **read_json(options)}
+    if not path.is_dir():
+        return _vector_file(path)
     manifest = read_json(path / MANIFEST)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
         raise ArtifactError(f"{path / MANIFEST} is not a manifest of ours.")
-    if manifest["kind"] == "elmo":
+    if manifest["kind"] in ("elmo", "ulmfit"):
         sizes = {"parameters": _num_weights(path), "size": _size(path)}
         more = {key: value for key, value in manifest.items() if key != "plan"}
-        return {"kind": "elmo", "path": str(path), **sizes, **more}
+        return {"kind": manifest["kind"], "path": str(path), **sizes, **more}
     if manifest["kind"] == "tokens":
         return _token_store(path)
     if manifest["kind"] == "subwords":
@@ -120,7 +124,7 @@ def _num_parameters(folder: Path) -> int | None:
 
 
 def _num_weights(folder: Path) -> int:
-    """How many numbers the weights of an ELMo are; its words have a file of their own."""
+    """How many numbers the weights of an LSTM model are; its words have a file of their own."""
     from sememe.storage.tensors import tensor_shapes
 
     return sum(math.prod(shape) for shape in tensor_shapes(folder / "model.safetensors").values())

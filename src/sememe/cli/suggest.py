@@ -30,7 +30,7 @@ def suggest(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a language model (n-gram, NNLM, GPT), or an ARPA file.",
+            help="Folder of a language model (n-gram, NNLM, ELMo, GPT), or an ARPA file.",
         ),
     ],
     prompt: Annotated[
