@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
     from sememe.evaluation import evaluate_glue as evaluate_glue
     from sememe.evaluation import evaluate_ner as evaluate_ner
+    from sememe.evaluation import evaluate_senses as evaluate_senses
     from sememe.evaluation import evaluate_squad as evaluate_squad
     from sememe.evaluation import evaluate_texts as evaluate_texts
     from sememe.evaluation import evaluate_words as evaluate_words
     from sememe.examples.docstrings import docstring_rows as docstring_rows
     from sememe.examples.docstrings import docstring_texts as docstring_texts
+    from sememe.networks.awd_model import ULMFiT as ULMFiT
     from sememe.networks.elmo_model import ELMo as ELMo
     from sememe.networks.nnlm_model import NNLM as NNLM
     from sememe.networks.pretraining import BERT as BERT
@@ -82,6 +84,7 @@ _HOMES = {
     "TextSettings": "sememe.text.settings",
     "TokenStore": "sememe.tokens.store",
     "Transformer": "sememe.tasks.translate",
+    "ULMFiT": "sememe.networks.awd_model",
     "Word2Vec": "sememe.static.word2vec",
     "Word2VecConfig": "sememe.static.word2vec",
     "WordVectors": "sememe.vectors",
@@ -89,6 +92,7 @@ _HOMES = {
     "docstring_texts": "sememe.examples.docstrings",
     "evaluate_glue": "sememe.evaluation",
     "evaluate_ner": "sememe.evaluation",
+    "evaluate_senses": "sememe.evaluation",
     "evaluate_squad": "sememe.evaluation",
     "evaluate_texts": "sememe.evaluation",
     "evaluate_words": "sememe.evaluation",
@@ -125,6 +129,7 @@ __all__ = [
     "TextSettings",
     "TokenStore",
     "Transformer",
+    "ULMFiT",
     "Word2Vec",
     "Word2VecConfig",
     "WordVectors",
@@ -133,6 +138,7 @@ __all__ = [
     "docstring_texts",
     "evaluate_glue",
     "evaluate_ner",
+    "evaluate_senses",
     "evaluate_squad",
     "evaluate_texts",
     "evaluate_words",

@@ -48,6 +48,10 @@ def open_language_model(path: Path) -> Any:
         from sememe.networks.elmo_model import ELMo
 
         return ELMo.load(path)
+    if kind_of(path) == "ulmfit":
+        from sememe.networks.awd_model import ULMFiT
+
+        return ULMFiT.load(path)
     return open_word_model(path)
 
 

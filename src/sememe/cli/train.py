@@ -20,6 +20,7 @@ from sememe.cli import (
     train_seq2seq,
     train_tokenizer,
     train_transformer,
+    train_ulmfit,
     train_word2vec,
 )
 
@@ -49,6 +50,7 @@ app.command(epilog=train_glove.EXAMPLES)(train_glove.glove)
 app.command(epilog=train_counts.EXAMPLES)(train_counts.counts)
 app.command(epilog=train_counts.ONE_HOT_EXAMPLES)(train_counts.onehot)
 app.command(epilog=train_elmo.EXAMPLES)(train_elmo.elmo)
+app.command(epilog=train_ulmfit.EXAMPLES)(train_ulmfit.ulmfit)
 app.command(epilog=train_ngram.EXAMPLES)(train_ngram.ngram)
 app.command(epilog=train_nnlm.EXAMPLES)(train_nnlm.nnlm)
 app.command(epilog=train_tokenizer.EXAMPLES)(train_tokenizer.tokenizer)

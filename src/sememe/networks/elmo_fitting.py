@@ -47,10 +47,10 @@ def _fit(model: ELMo, corpus: Any, request: Request, processes: Processes) -> No
     writer = writer_of(training.tensorboard) if processes.is_main else None
     store = _open(model, corpus, request)
     num_words = predicted_words(store, training.min_count, training.max_words)
-    model.vocabulary = _copied(store.vocabulary.cut(num_words))
+    model.vocabulary = copied(store.vocabulary.cut(num_words))
     model.config = replace(model.config, vocab_size=NUM_MARKS + num_words)
     source = source_of(model, store, "train")
-    validation = _validation(model, store, reporter)
+    validation = validation_of(model, store, reporter)
     plan = _plan(model, store)
     if take_finished(model, request, plan):
         return
@@ -98,12 +98,12 @@ def predicted_words(store: TokenStore, min_count: int, max_words: int) -> int:
     return num_words
 
 
-def _copied(vocabulary: Vocabulary) -> Vocabulary:
+def copied(vocabulary: Vocabulary) -> Vocabulary:
     """The same words in memory: a store of what was read once goes when it is no more used."""
     return Vocabulary.from_words(list(vocabulary), np.asarray(vocabulary.counts).tolist())
 
 
-def source_of(model: ELMo, store: TokenStore, split: Split) -> WordRowBatches:
+def source_of(model: Any, store: TokenStore, split: Split) -> WordRowBatches:
     """The batches of a split."""
     training = model.training
     return WordRowBatches(
@@ -120,11 +120,11 @@ def objective_of(model: ELMo, store: TokenStore) -> BidirectionalObjective:
     )
     sampler = None
     if is_sampled and training.num_samples < size:
-        sampler = Sampler(_counts(store, size - NUM_MARKS), training.num_samples)
+        sampler = Sampler(word_counts(store, size - NUM_MARKS), training.num_samples)
     return BidirectionalObjective(model.network, forms_of(store.vocabulary, model.config), sampler)
 
 
-def _counts(store: TokenStore, num_words: int) -> np.ndarray:
+def word_counts(store: TokenStore, num_words: int) -> np.ndarray:
     """How often each mark and predicted word occurs."""
     counts = np.asarray(store.vocabulary.counts, np.int64)
     num_sentences = len(store.sentence_ends)
@@ -132,7 +132,7 @@ def _counts(store: TokenStore, num_words: int) -> np.ndarray:
     return np.concatenate([[num_sentences, num_sentences, unknown], counts[:num_words]])
 
 
-def _validation(model: ELMo, store: TokenStore, reporter: Any) -> Validation | None:
+def validation_of(model: Any, store: TokenStore, reporter: Any) -> Validation | None:
     """What measures the network on held-out documents, where there are some."""
     training = model.training
     if not training.evaluate_batches or not training.validation_share:
@@ -145,14 +145,10 @@ def _validation(model: ELMo, store: TokenStore, reporter: Any) -> Validation | N
     return Validation(source, training.evaluate_batches)
 
 
-def with_perplexity(
-    store: TokenStore, num_words: int, validation: Validation | None
-) -> Callable[[dict[str, float]], dict[str, float]]:
-    """A function that puts perplexities beside the figures, and what counts alone would reach."""
-    if validation is None:
-        return lambda figures: figures
+def unigram_perplexity(store: TokenStore, num_words: int, validation: Validation) -> float:
+    """What foretelling words by their counts alone reaches on held-out rows."""
     # Forwards no sentence begins, so its mark is none of the words to expect.
-    counts = _counts(store, num_words)[1:] + 1
+    counts = word_counts(store, num_words)[1:] + 1
     losses = np.concatenate([[0.0], -np.log(counts / counts.sum())])
     sums, total = 0.0, 0
     for step in range(validation.num_batches):
@@ -161,7 +157,16 @@ def with_perplexity(
         own = batch.ids_BT[:, 1:][is_own_BT[:, 1:]]
         own = np.where(own < len(losses), own, 2)[own > 0]
         sums, total = sums + float(losses[own].sum()), total + len(own)
-    unigram = math.exp(sums / max(total, 1))
+    return math.exp(sums / max(total, 1))
+
+
+def with_perplexity(
+    store: TokenStore, num_words: int, validation: Validation | None
+) -> Callable[[dict[str, float]], dict[str, float]]:
+    """A function that puts perplexities beside the figures, and what counts alone would reach."""
+    if validation is None:
+        return lambda figures: figures
+    unigram = unigram_perplexity(store, num_words, validation)
 
     def add(figures: dict[str, float]) -> dict[str, float]:
         forward, backward = (_perplexity(figures[f"{name}_loss"]) for name in _DIRECTIONS)

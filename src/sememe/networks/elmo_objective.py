@@ -64,8 +64,8 @@ class BidirectionalObjective(nn.Module):
         """Words and marks of a batch, and what each direction predicts."""
         return {
             "tokens": int(batch.lengths_B.sum()),
-            "forward": int(_asked(batch, +1).sum()),
-            "backward": int(_asked(batch, -1).sum()),
+            "forward": int(asked(batch, +1).sum()),
+            "backward": int(asked(batch, -1).sum()),
         }
 
     def prepare(self, batch: WordRows) -> ELMoBatch:
@@ -79,7 +79,7 @@ class BidirectionalObjective(nn.Module):
 
     def _lesson(self, batch: WordRows, step: int) -> Lesson:
         """What the direction that goes by `step` predicts; rare words are the unknown one."""
-        is_asked_BT = _asked(batch, step)
+        is_asked_BT = asked(batch, step)
         targets_BT = np.roll(batch.ids_BT, -step, 1)
         targets_BT = np.where(targets_BT < self.network.config.vocab_size, targets_BT, UNKNOWN_ID)
         return Lesson(
@@ -99,7 +99,7 @@ class BidirectionalObjective(nn.Module):
         return loss, {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
 
 
-def _asked(batch: WordRows, step: int) -> np.ndarray:
+def asked(batch: WordRows, step: int) -> np.ndarray:
     """Which places of the rows have a next word (step 1) or one before (-1) to predict, (B, T)."""
     positions_T = np.arange(batch.ids_BT.shape[1])
     lengths_B1 = batch.lengths_B[:, None]

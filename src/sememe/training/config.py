@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sememe.errors import OptionError
 from sememe.options import Config, check_choices, check_ranges, option, parse_duration
 
-Schedule = Literal["linear", "cosine", "constant", "inverse-sqrt"]
+Schedule = Literal["linear", "cosine", "constant", "inverse-sqrt", "slanted"]
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
@@ -60,7 +60,7 @@ class TrainingConfig(Config):
         """Refuse options that no run could satisfy, naming the option and its range."""
         check_choices(
             self,
-            schedule=("linear", "cosine", "constant", "inverse-sqrt"),
+            schedule=("linear", "cosine", "constant", "inverse-sqrt", "slanted"),
             precision=("auto", "bf16", "fp16", "fp32"),
             device=("auto", "cpu", "cuda", "mps"),
             compile=("auto", "yes", "no"),

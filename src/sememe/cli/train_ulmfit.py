@@ -1,0 +1,93 @@
+"""The command that trains ULMFiT's language model: text in, a model folder out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from sememe.cli import pretraining, training
+from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.screen import examples, print_json
+from sememe.networks.awd_config import ULMFiTTrainingConfig
+from sememe.text.settings import TextSettings
+
+EXAMPLES = examples(
+    "sememe train ulmfit --out runs/general --budget 5m",
+    "sememe train ulmfit reviews.txt --from runs/general --epochs 5 --out runs/reviews",
+    "sememe finetune classify runs/reviews --train train.tsv --schedule slanted "
+    "--layer-decay 0.3846 --unfreeze-every 1 --epochs 8 --out runs/opinions",
+    "sememe train ulmfit news.txt --language zh --out runs/news",
+    "sememe suggest runs/general 'the most '",
+)
+
+Preset = Literal["tiny", "mini", "small", "medium", "original"]
+
+
+@expand(config="Training", text="Text")
+def ulmfit(
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    resume: training.Resume = False,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Model to go on from with the text of a task: its size, its words, its weights.",
+        ),
+    ] = None,
+    preset: Annotated[Preset, typer.Option(help="The size of a new network.")] = "tiny",
+    num_layers: Annotated[
+        int | None, typer.Option(help="LSTM layers, instead of the preset's.")
+    ] = None,
+    num_cells: Annotated[
+        int | None, typer.Option(help="Cells of a layer, instead of the preset's.")
+    ] = None,
+    width: pretraining.Width = None,
+    dropout_factor: Annotated[
+        float | None,
+        typer.Option(help="The paper's five shares that are left out, times this."),
+    ] = None,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: ULMFiTTrainingConfig,
+    text: TextSettings,
+) -> None:
+    """Train the language model of ULMFiT, an AWD-LSTM: first on any text, then on that of a task.
+
+    The options carry the names of the Python call:
+    sememe.ULMFiT(preset="tiny", budget="5m").fit("text.txt"); --from is its `start`.
+    """
+    from dataclasses import asdict
+
+    from sememe.networks.awd_model import ULMFiT
+    from sememe.progress import Reporter
+
+    sizes = pretraining.given(
+        num_layers=num_layers, num_cells=num_cells, width=width, dropout_factor=dropout_factor
+    )
+    model = ULMFiT(preset, start=start, **sizes, **asdict(config))
+    out = training.checked_out(out, model.kind)
+    # Text is read as that of the model to start from was, where nothing else is said.
+    own = None if start is not None and text == TextSettings() else text
+    model.fit(corpus, text=own, store=store, out=out, resume=resume, progress=Reporter(quiet=quiet))
+    figures = model.history.last()
+    if json:
+        print_json({"path": str(out), "words": len(model.vocabulary), "figures": figures})
+        return
+    typer.echo(f"Saved ULMFiT {model.preset} to {out}")
+    if line := summary(figures):
+        typer.echo(line)
+
+
+def summary(figures: dict[str, Any]) -> str:
+    """The perplexity of the last validation, beside what counts alone would reach."""
+    if "validation_perplexity" not in figures:
+        return ""
+    return (
+        f"perplexity {figures['validation_perplexity']:,.1f} "
+        f"(by frequency alone: {figures['validation_unigram_perplexity']:,.1f})"
+    )
