@@ -72,15 +72,12 @@ def open_embedder(
 
 def _text_settings(model: Path, language: str, keep_case: bool) -> TextSettings:
     """How the model's own text was read, as far as it says, with what the user says instead."""
-    from dataclasses import fields, replace
+    from dataclasses import replace
 
     from sememe.text.settings import TextSettings
 
-    settings = TextSettings()
     kept = _manifest(model).get("text")
-    if isinstance(kept, dict):
-        names = {field.name for field in fields(TextSettings)}
-        settings = TextSettings(**{key: kept[key] for key in kept if key in names})
+    settings = TextSettings.from_dict(kept) if isinstance(kept, dict) else TextSettings()
     if language and language != settings.language:
         settings = replace(settings, language=language, dictionary="")
     return replace(settings, lowercase=False) if keep_case else settings

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sememe.evaluation.preparing import RunSettings as RunSettings
     from sememe.evaluation.results import Score as Score
     from sememe.evaluation.results import WordsResult as WordsResult
+    from sememe.evaluation.senses import SensesResult as SensesResult
+    from sememe.evaluation.senses import evaluate_senses as evaluate_senses
     from sememe.evaluation.words import evaluate_words as evaluate_words
 
 # A name is imported when it is first used: the command line starts without NumPy.
@@ -37,6 +39,7 @@ _HOMES = {
     "Outcome": "outcomes",
     "RunSettings": "preparing",
     "Score": "results",
+    "SensesResult": "senses",
     "WordsResult": "results",
     "compare_features": "features",
     "compare_predictions": "comparing",
@@ -48,6 +51,7 @@ _HOMES = {
     "evaluate_ner": "families",
     "evaluate_odd": "groups",
     "evaluate_pairs": "pairs",
+    "evaluate_senses": "senses",
     "evaluate_squad": "families",
     "evaluate_texts": "families",
     "evaluate_words": "words",
@@ -61,6 +65,7 @@ __all__ = [
     "Outcome",
     "RunSettings",
     "Score",
+    "SensesResult",
     "WordsResult",
     "compare_features",
     "compare_predictions",
@@ -72,6 +77,7 @@ __all__ = [
     "evaluate_ner",
     "evaluate_odd",
     "evaluate_pairs",
+    "evaluate_senses",
     "evaluate_squad",
     "evaluate_texts",
     "evaluate_words",

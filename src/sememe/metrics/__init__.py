@@ -32,7 +32,13 @@ from sememe.metrics.comparison import (
 )
 from sememe.metrics.correlation import pearson, spearman
 from sememe.metrics.entities import EntityScore, EntityScores, entities, score_entities
-from sememe.metrics.intervals import Interval, proportion_interval, spearman_interval
+from sememe.metrics.intervals import (
+    Interval,
+    mean_interval,
+    proportion_interval,
+    spearman_interval,
+)
+from sememe.metrics.separation import Separation, separation
 
 __all__ = [
     "AnswerScore",
@@ -44,6 +50,7 @@ __all__ = [
     "McNemar",
     "PairedBootstrap",
     "SectionScore",
+    "Separation",
     "Spread",
     "Threshold",
     "accuracy",
@@ -59,6 +66,7 @@ __all__ = [
     "matthews",
     "mcnemar",
     "mean_answer_score",
+    "mean_interval",
     "normalize_answer",
     "paired_bootstrap",
     "pearson",
@@ -68,6 +76,7 @@ __all__ = [
     "score_chinese_answer",
     "score_entities",
     "score_sections",
+    "separation",
     "spearman",
     "spearman_interval",
     "spread",

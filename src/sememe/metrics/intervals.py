@@ -85,3 +85,19 @@ def proportion_interval(
     random = np.random.default_rng(seed)
     counts_R = random.binomial(num_asked, num_correct / num_asked, num_resamples)
     return _percentiles(counts_R / num_asked, level)
+
+
+def mean_interval(
+    values: ArrayLike, *, level: float = 0.95, num_resamples: int = 10_000, seed: int = 1
+) -> Interval:
+    """Resample the values and take their mean anew each time."""
+    _check(num_resamples, level)
+    values_N = np.asarray(values, np.float64)
+    if len(values_N) < 2:
+        return Interval(math.nan, math.nan)
+    random = np.random.default_rng(seed)
+    block, means = max(1, _BLOCK_VALUES // len(values_N)), []
+    for start in range(0, num_resamples, block):
+        num = min(block, num_resamples - start)
+        means.append(values_N[random.integers(0, len(values_N), (num, len(values_N)))].mean(axis=1))
+    return _percentiles(np.concatenate(means), level)

@@ -16,7 +16,7 @@ from torch import Tensor
 from sememe.examples.running_words import is_word, places_in, written
 from sememe.networks.characters import BEGIN, END
 from sememe.networks.elmo import ELMoInputs, ELMoNetwork, rows_of_words
-from sememe.networks.features import Layers, Pool, WordsInContext, choose_layers
+from sememe.networks.features import Choice, Pool, WordsInContext, choose_layers
 from sememe.networks.windows import windows
 from sememe.networks.word_forms import Forms
 from sememe.text.settings import TextSettings
@@ -87,14 +87,14 @@ def _groups(sizes: list[int]) -> Iterator[range]:
 
 
 def embed_sentences(
-    opened: Opened, sentences: Sequence[Sequence[str]], layers: Layers | int = "last"
+    opened: Opened, sentences: Sequence[Sequence[str]], layers: Choice = "last"
 ) -> list[np.ndarray]:
     """The vectors of the words of each sentence, (W, D)."""
     return [choose_layers(own, layers).cpu().numpy() for own in read_layers(opened, sentences)]
 
 
 def embed_text_words(
-    opened: Opened, texts: Sequence[str], layers: Layers | int = "last"
+    opened: Opened, texts: Sequence[str], layers: Choice = "last"
 ) -> list[WordsInContext]:
     """The words of texts, where they lie in them, and their vectors in context."""
     settings = opened.text

@@ -20,6 +20,7 @@ from sememe.networks.windows import Window, windows
 from sememe.tokens.subwords import Encoding, SubwordTokenizer
 
 Layers = Literal["first", "last", "second-to-last", "sum-all", "sum-last-four", "concat-last-four"]
+Choice = Layers | int | tuple[int, ...]
 Pool = Literal["cls", "mean", "max"]
 LAYERS = ("first", "last", "second-to-last", "sum-all", "sum-last-four", "concat-last-four")
 POOLS = ("cls", "mean", "max")
@@ -46,8 +47,13 @@ class WordsInContext(NamedTuple):
     vectors_WD: np.ndarray
 
 
-def choose_layers(layers: Sequence[Tensor], choice: Layers | int) -> Tensor:
-    """Join the embedding and the outputs of the blocks as the choice says, (…, D or 4 D)."""
+def choose_layers(layers: Sequence[Tensor], choice: Choice) -> Tensor:
+    """Join the embedding and the outputs of the blocks as the choice says, (…, D or 4 D).
+
+    A tuple of numbers puts those layers side by side.
+    """
+    if isinstance(choice, tuple):
+        return torch.cat([choose_layers(layers, one) for one in choice], -1)
     if isinstance(choice, int):
         if not -len(layers) <= choice < len(layers):
             raise OptionError(f"layers must lie between 0 and {len(layers) - 1}, not {choice}.")
@@ -146,7 +152,7 @@ def token_vectors(
     tokenizer: SubwordTokenizer,
     texts: Sequence[str],
     *,
-    layers: Layers | int = "last",
+    layers: Choice = "last",
     overlap: int | None = None,
 ) -> Iterator[TextVectors]:
     """The vectors of the tokens of each text; neighboring windows share `overlap` tokens."""
@@ -187,7 +193,7 @@ def _assembled(encoding: Encoding, own: list[Window], parts: list[_RowVectors]) 
 
 
 @torch.no_grad()
-def _row_vectors(network: Network, rows: list[Row], layers: Layers | int) -> list[_RowVectors]:
+def _row_vectors(network: Network, rows: list[Row], layers: Choice) -> list[_RowVectors]:
     """Send rows through the network, those of like length together."""
     found: dict[int, _RowVectors] = {}
     order = sorted(range(len(rows)), key=lambda index: len(rows[index].ids))
@@ -216,7 +222,7 @@ def _groups(order: list[int], rows: list[Row]) -> Iterator[list[int]]:
         yield group
 
 
-def _vectors(network: Network, rows: list[Row], layers: Layers | int) -> np.ndarray:
+def _vectors(network: Network, rows: list[Row], layers: Choice) -> np.ndarray:
     batch = stacked(rows, device_of(network))
     inputs = batch if isinstance(network, BERTNetwork) else batch[:1]
     if layers == "last":

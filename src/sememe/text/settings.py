@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from sememe.errors import OptionError
@@ -86,3 +88,12 @@ class TextSettings:
     def to_dict(self) -> dict[str, Any]:
         """The settings as they are kept in sememe.json."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> TextSettings:
+        """The settings that a sememe.json kept, as far as this version knows them."""
+        names = {own.name for own in fields(cls)}
+        settings = cls(**{name: kept[name] for name in kept if name in names})
+        # A dictionary of the user's may be gone by now.
+        is_there = not settings.dictionary or Path(settings.dictionary).is_file()
+        return settings if is_there else replace(settings, dictionary="")
