@@ -155,3 +155,22 @@ def test_a_head_gives_scores_with_transitions_and_sums_losses():
     own, scores = parted(head.split(outputs.detach(), batch)[1])
     np.testing.assert_array_equal(own, outputs[4:].detach())
     np.testing.assert_array_equal(scores, head.crf.scores().detach())
+
+
+def test_part_of_a_sentence_may_begin_and_end_inside_a_span():
+    labels = ["O", "B-X", "I-X", "E-X", "S-X"]
+    crf = CRF(5, allowed_transitions(labels, "bioes"))
+    crf.initialise(1.0, torch.Generator().manual_seed(1))
+    emissions = emissions_of(3, 4, 5)
+    inside = [IGNORE_ID, 2, 3, 1]  # a window over a long sentence answers for these words
+    whole = [1, 2, 3, 0]
+    losses = crf.losses(emissions, torch.tensor([inside, whole, whole])).detach()
+    open_edges = CRF(5, crf.is_allowed_SC.numpy().copy())
+    open_edges.is_allowed_SC[-2:] = True
+    with torch.no_grad():
+        open_edges.transitions_SC.copy_(crf.transitions_SC)
+    (expected,) = open_edges.losses(emissions[:1], torch.tensor([inside])).detach()
+    assert losses[0] == pytest.approx(float(expected), abs=1e-4)
+    assert losses[0] < 100
+    (alone,) = crf.losses(emissions[1:2], torch.tensor([whole])).detach()
+    assert losses[1] == pytest.approx(float(alone), abs=1e-4)  # a neighbor opens nothing here

@@ -44,30 +44,42 @@ class CRF(nn.Module):
     def losses(self, emissions_BTC: Tensor, targets_BT: Tensor) -> Tensor:
         """The negative logarithm of the chance of the right tags of each sequence, (B,).
 
-        Places whose target is IGNORE_ID are stepped over, as if they were not there.
+        Places whose target is IGNORE_ID are stepped over, as if they were not there. Right tags
+        that no sentence begins or ends with are part of a longer one: there any tag may stand.
         """
-        scores_SC = self.scores()
-        between_CC, first_C, last_C = scores_SC[:-2], scores_SC[-2], scores_SC[-1]
+        between_CC = self.scores()[:-2]
         num_rows, _, num_tags = emissions_BTC.shape
         all_BC = emissions_BTC.new_zeros(num_rows, num_tags)
         right_B = emissions_BTC.new_zeros(num_rows)
         before_B = torch.zeros(num_rows, dtype=torch.int64, device=emissions_BTC.device)
         has_begun_B = torch.zeros(num_rows, dtype=torch.bool, device=emissions_BTC.device)
         is_asked_BT = targets_BT != IGNORE_ID
+        first_BC = self._edges(-2, targets_BT, is_asked_BT)
+        last_BC = self._edges(-1, targets_BT.flip(1), is_asked_BT.flip(1))
         for emissions_BC, targets_B, is_asked_B in zip(
             emissions_BTC.unbind(1), targets_BT.unbind(1), is_asked_BT.unbind(1), strict=True
         ):
             tags_B = targets_B.clamp(min=0)
             following_BC = (all_BC[:, :, None] + between_CC).logsumexp(1)
-            begun_BC = torch.where(has_begun_B[:, None], following_BC, first_C)
+            begun_BC = torch.where(has_begun_B[:, None], following_BC, first_BC)
             all_BC = torch.where(is_asked_B[:, None], begun_BC + emissions_BC, all_BC)
-            step_B = torch.where(has_begun_B, between_CC[before_B, tags_B], first_C[tags_B])
-            step_B = step_B + emissions_BC.gather(1, tags_B[:, None]).squeeze(1)
+            step_B = torch.where(has_begun_B, between_CC[before_B, tags_B], _at(first_BC, tags_B))
+            step_B = step_B + _at(emissions_BC, tags_B)
             right_B = right_B + step_B * is_asked_B
             before_B = torch.where(is_asked_B, tags_B, before_B)
             has_begun_B = has_begun_B | is_asked_B
-        total_B = (all_BC + last_C).logsumexp(1) - (right_B + last_C[before_B])
+        total_B = (all_BC + last_BC).logsumexp(1) - (right_B + _at(last_BC, before_B))
         return torch.where(has_begun_B, total_B, 0.0)
+
+    def _edges(self, row: int, targets_BT: Tensor, is_asked_BT: Tensor) -> Tensor:
+        """The scores of the outermost tags, (B, C); `row` is that of first or last ones."""
+        outer_B = _at(targets_BT, is_asked_BT.int().argmax(1)).clamp(min=0)
+        is_open_B1 = ~self.is_allowed_SC[row][outer_B][:, None]
+        return torch.where(is_open_B1, self.transitions_SC[row], self.scores()[row])
+
+
+def _at(values_BC: Tensor, places_B: Tensor) -> Tensor:
+    return values_BC.gather(1, places_B[:, None]).squeeze(1)
 
 
 class CRFHead(TokenHead):
