@@ -19,6 +19,7 @@ from sememe.cli import (
     evaluate_benchmarks,
     evaluate_features,
     evaluate_perplexity,
+    evaluate_senses,
     fill,
     finetune,
     generate,
@@ -110,6 +111,7 @@ evaluate.app.command("features", epilog=evaluate_features.EXAMPLES)(evaluate_fea
 evaluate.app.command("perplexity", epilog=evaluate_perplexity.EXAMPLES)(
     evaluate_perplexity.perplexity
 )
+evaluate.app.command("senses", epilog=evaluate_senses.EXAMPLES)(evaluate_senses.senses)
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)

@@ -179,7 +179,7 @@ def _cells(score: SenseScore) -> tuple[str, ...]:
     low, high = score.interval
     return (
         figure(100 * score.nearest),
-        f"{figure(100 * low)} – {figure(100 * high)}",
+        f"{figure(100 * low)} – {figure(100 * high)}" if math.isfinite(low) else "–",
         figure(100 * score.chance),
         figure(100 * score.auc),
         str(len(score.words)),
