@@ -286,6 +286,8 @@ def test_ranking_tells_text_from_broken_text():
 def test_refusals(place):
     with pytest.raises(OptionError, match="no option"):
         NNLM(layers=3)
+    with pytest.raises(OptionError, match="length"):
+        NNLM(window=16, length=16, steps=1).fit(SENTENCES)
     with pytest.raises(OptionError, match="preset"):
         NNLM("huge")
     with pytest.raises(OptionError, match="ranking has none"):

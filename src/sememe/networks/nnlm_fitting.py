@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sememe.errors import InputError
+from sememe.errors import InputError, OptionError
 from sememe.examples.batches import Split
 from sememe.examples.word_rows import WordRowBatches
 from sememe.networks.elmo_fitting import predicted_words
@@ -44,6 +44,12 @@ def fit(model: NNLM, corpus: Any, request: Request) -> None:
 
 def _fit(model: NNLM, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
+    if model.config.num_inputs >= training.length:
+        # A row inside a long sentence would have no whole window, and teach nothing.
+        raise OptionError(
+            f"length ({training.length}) must be above the {model.config.num_inputs} words that "
+            "the network sees at once."
+        )
     writer = writer_of(training.tensorboard) if processes.is_main else None
     store = open_or_build(
         corpus, model.text, min_count=training.min_count, workers=training.workers,
