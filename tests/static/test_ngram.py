@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sememe
-from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.errors import ArtifactError, InputError, OptionError, WriteError
 from sememe.static.ngram import NGram, NGramConfig, counting
 from sememe.static.ngram.reference import ReferenceModel
 from sememe.tokens.prompts import Prompt, suggest_words
@@ -86,6 +87,17 @@ def test_blocks_on_disk_give_the_same_bits(monkeypatch, place):
     for name, tensor in whole.tensors.items():
         assert np.array_equal(tensor, parts.tensors[name]), name
     assert not list(place.rglob("*.rows"))
+
+
+def test_a_full_disk_is_told_while_blocks_are_merged(monkeypatch, place):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(counting, "_MIN_BLOCK", 16)
+    monkeypatch.setattr(counting.Growing, "add", refuse)
+    with pytest.raises(WriteError):
+        fitted(LINES * 3, order=4, memory="1K", workers=2)
+    assert not list(place.rglob(".ngrams-*"))
 
 
 def test_held_out_documents_are_not_counted_and_are_measured():

@@ -77,7 +77,10 @@ class Counter:
         parts = self._parts()
         if not parts:
             raise InputError("There is no text to count: every document is held out.")
-        with self.reporter.task("merging n-grams", unit="n-grams") as task:
+        with (
+            write_errors(self.scratch),
+            self.reporter.task("merging n-grams", unit="n-grams") as task,
+        ):
             tree = Tree(self.order, self.num_words, self.scratch if self.is_spilling else None)
             for rows in self._merged(parts):
                 tree.add(rows)
