@@ -19,7 +19,10 @@ EXAMPLES = examples(
 )
 
 # Kinds whose manifest says all that is to be told.
-_WHOLE_MANIFESTS = ("fasttext-classifier", "ngram", "seq2seq", "tokenizer", "transformer")
+# Tasks over a network of Hugging Face's layout are told as such a network.
+_WHOLE_MANIFESTS = (
+    "fasttext-classifier", "ngram", "seq2seq", "task", "tokenizer", "transformer",
+)  # fmt: skip
 
 
 def info(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.networks.awd_encoder import AWDEncoder
 from sememe.networks.heads import Head, ScoreHead
 from sememe.networks.interchange.heads import peer_of
 from sememe.networks.interchange.huggingface import (
@@ -25,11 +26,13 @@ from sememe.networks.words import WordEncoder
 from sememe.progress import History
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.tasks import ulmfit
 from sememe.tasks.elmo import ELMO
 from sememe.tasks.encoding import SubwordCoder
 from sememe.tasks.objective import TaskObjective
 from sememe.tasks.opening import new_encoder
 from sememe.tasks.scores import Scores
+from sememe.tasks.ulmfit import ULMFiTCoder
 from sememe.tasks.word_folder import KIND as WORD_VECTORS
 from sememe.tasks.word_folder import (
     described_words,
@@ -84,6 +87,8 @@ def write_task(task: Task, folder: Path) -> None:
         _write_objective(task, objective, member)
     if isinstance(task.coder, WordCoder):
         write_words(task, folder)
+    elif isinstance(task.coder, ULMFiTCoder):
+        ulmfit.write_words(task.coder, folder)
     else:
         coder = _subword_coder(task)
         coder.tokenizer.save(folder, max_length=task.objective.encoder.max_length)
@@ -95,6 +100,9 @@ def _write_objective(task: Task, objective: TaskObjective, folder: Path) -> None
     encoder, head = objective.encoder, objective.head
     if isinstance(encoder, WordEncoder):
         write_learned(objective, folder)
+        return
+    if isinstance(encoder, AWDEncoder):
+        ulmfit.write_weights(objective, folder)
         return
     peer = peer_of(encoder, head)
     config, tensors = _labels_config(task, head, _subword_coder(task)), {}
@@ -168,6 +176,8 @@ def _described(task: Task) -> dict[str, Any]:
     assert task.objective is not None
     if isinstance(task.coder, WordCoder):
         return described_words(task)
+    if isinstance(task.coder, ULMFiTCoder):
+        return ulmfit.described_ulmfit(task, task.coder)
     network = task.objective.encoder.network
     return {
         **manifest_of(network),
@@ -192,6 +202,8 @@ def load(folder: Path) -> Task:
     places = [folder, *(folder / MEMBER.format(number) for number in range(2, num_members + 1))]
     if manifest.get("network") in (WORD_VECTORS, ELMO):
         _load_words(task, places, manifest)
+    elif manifest.get("network") == ulmfit.KIND:
+        ulmfit.load_ulmfit(task, places, manifest)
     else:
         _load_networks(task, places)
     task.history = History.load(folder / HISTORY)

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.networks.awd import AWDNetwork
 from sememe.networks.bert import BERTNetwork
 from sememe.networks.elmo_encoder import ELMoEncoder
 from sememe.networks.encoders import NetworkEncoder
@@ -32,6 +33,13 @@ from sememe.tasks.elmo import (
     new_elmo_encoder,
 )
 from sememe.tasks.encoding import MARKS, SubwordCoder
+from sememe.tasks.ulmfit import (
+    ULMFiTCoder,
+    described_awd,
+    new_awd_encoder,
+    take_pooling,
+    ulmfit_of,
+)
 from sememe.tasks.words import WordCoder, described, new_word_encoder, words_of
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords import SubwordTokenizer
@@ -68,11 +76,17 @@ def open_encoder(model: Any, config: FinetuneConfig, reads: Reads) -> Opened:
         return _open_elmo(new_elmo_coder(elmo, config), None, config, reads)
     if config.vectors:
         raise OptionError("vectors stand beside ELMo: the model to start from is none.")
+    if (ulmfit := ulmfit_of(model)) is not None:
+        words_of_it = ULMFiTCoder(ulmfit.vocabulary, ulmfit.text, config.length)
+        return _open_ulmfit(ulmfit.network, words_of_it, None, config, reads)
     if (words := words_of(model)) is not None:
         return _open_words(*words, None, config, reads)
     model = _task_of(model)
     if isinstance(getattr(model, "coder", None), ELMoCoder):
         return _open_elmo(model.coder, _taken_from(model), config, reads)
+    if isinstance(coder := getattr(model, "coder", None), ULMFiTCoder):
+        own = _taken_from(model)
+        return _open_ulmfit(own.encoder.network, coder, own, config, reads)
     if isinstance(getattr(model, "coder", None), WordCoder):
         own = _taken_from(model)
         return _open_words(model.coder.lexicon, model.coder.text, own, config, reads)
@@ -124,6 +138,20 @@ def _open_elmo(
     return Opened(encoder, own, earlier, described_elmo(encoder))
 
 
+def _open_ulmfit(
+    network: AWDNetwork,
+    coder: ULMFiTCoder,
+    earlier: Earlier | None,
+    config: FinetuneConfig,
+    reads: Reads,
+) -> Opened:
+    encoder = new_awd_encoder(network, reads, config)
+    if earlier is not None:
+        take_pooling(encoder, earlier.encoder)
+    own = ULMFiTCoder(coder.vocabulary, coder.text, config.length)
+    return Opened(encoder, own, earlier, described_awd(encoder))
+
+
 def new_encoder(network: Network, config: FinetuneConfig) -> NetworkEncoder:
     """A network as the options want it under a head."""
     encoder = NetworkEncoder(
@@ -150,8 +178,8 @@ def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
         return deepcopy(network), tokenizer, None
     if not isinstance(model, str | Path):
         raise OptionError(
-            "The model to start from must be a folder, a sememe.BERT, GPT or ELMo, word vectors, "
-            f"a task, or a network with its tokenizer, not {type(model).__name__}."
+            "The model to start from must be a folder, a sememe.BERT, GPT, ELMo or ULMFiT, word "
+            f"vectors, a task, or a network with its tokenizer, not {type(model).__name__}."
         )
     folder = Path(model)
     if not folder.is_dir():

@@ -12,6 +12,7 @@ import torch
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.randomness import stream_key
+from sememe.networks.awd_encoder import AWDEncoder
 from sememe.networks.words import WordEncoder
 from sememe.progress import SILENT, Reporter
 from sememe.tasks.config import DEFAULT_EPOCHS, HEAD_RATE, FinetuneConfig, default_rate
@@ -139,7 +140,7 @@ def balanced(items: Several[Item], num_labels: int) -> list[Item]:
 
 def resolved(config: FinetuneConfig, encoder: Any) -> FinetuneConfig:
     """The options with every 0 that means "by default" filled in."""
-    if isinstance(encoder, WordEncoder):
+    if isinstance(encoder, WordEncoder | AWDEncoder):
         rate, epochs = encoder.default_rate, encoder.default_epochs
     else:
         rate = HEAD_RATE if config.is_frozen else default_rate(encoder.network.config.width)
