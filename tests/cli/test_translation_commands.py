@@ -128,3 +128,6 @@ def test_a_file_that_is_not_there_is_no_text(sememe, texts):
     sememe("train", "transformer", *texts, "--out", "model", *TINY)
     result = sememe("translate", "model", "none.en", fails=True)
     assert result.code == 2 and "There is no file none.en" in result.err
+    result = sememe("translate", "model", "train.en", "--reference", "dev.de", fails=True)
+    assert result.code == 2 and "needs its reference" in result.err
+    assert "translating" not in result.err  # it is said before the work

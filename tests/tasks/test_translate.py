@@ -12,6 +12,7 @@ pytest.importorskip("tokenizers")
 pytest.importorskip("sacrebleu")
 
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
+from sememe.examples.pair_batches import is_held_out  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.tasks.translate import Seq2Seq, Transformer  # noqa: E402
 from sememe.tasks.translation_features import encoded, encoded_words  # noqa: E402
@@ -129,6 +130,10 @@ def test_a_dev_text_that_is_too_long_does_not_cost_the_training():
     assert trained.scores["pairs"] == 4
     again = model(max_length=30, length=30, steps=2).fit(PAIRS, dev=dev[:3])
     assert again.scores["pairs"] == 2
+    short = [pair for pair in PAIRS if not is_held_out(pair[0], 0.02)]
+    held = next(text for i in range(10_000) if is_held_out(text := f"dog {i} " * 60, 0.02))
+    alone = model(max_length=30, length=30, steps=2, dev_share=0.02).fit([*short, (held, "Hund")])
+    assert not alone.scores
 
 
 def test_where_it_looks(learned):
@@ -155,6 +160,7 @@ def test_vectors_of_its_encoder(learned):
     assert vectors.shape == (3, 64)
     np.testing.assert_allclose(learned.embed(texts[1:2])[0], vectors[1], atol=1e-5)
     assert np.abs(learned.embed(texts, pool="max") - vectors).max() > 0.01
+    assert learned.embed([]).shape == (0, 64)
     first, nothing = encoded_words(learned, ["The dog", ""])
     assert first.words == ["The", "dog"] and nothing.words == []
     assert first.vectors_WD.shape == (2, 64) and nothing.vectors_WD.shape == (0, 64)

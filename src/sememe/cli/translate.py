@@ -70,7 +70,13 @@ def translate(
 
     opened = open_translator(model, device=device)
     references = None if reference is None else list(_lines(str(reference), encoding))
-    rows = _translated(opened, _texts(text, encoding), search, Reporter(quiet=quiet))
+    texts = _texts(text, encoding)
+    if references is not None:
+        from sememe.metrics.translation import bleu
+
+        texts = iter(given := list(texts))
+        bleu(given, references)  # says before hours of work what would be missing after them
+    rows = _translated(opened, texts, search, Reporter(quiet=quiet))
     found = list(rows) if json or out or references is not None else rows
     scores = _scores(opened, found, references, search) if references is not None else {}
     if json:

@@ -187,6 +187,8 @@ class Translator:
         import numpy as np
 
         vectors = encoded(self, texts)
+        if not vectors:
+            return np.zeros((0, self.config.width), np.float32)
         return np.stack([own.mean(0) if pool == "mean" else own.max(0) for own in vectors])
 
     def trained(self) -> tuple[Any, PairCoder]:

@@ -74,6 +74,9 @@ def _fit(
     model.coder = coder = _coder(model, train, request)
     model.config = replace(model.config, vocab_size=coder.tokenizer.vocab_size)
     train_ids = _encoded(model, train, "training", reporter)
+    if request.dev is None and dev is not None and not _any_fits(model, dev):
+        reporter.note("None of the pairs that were held out is short enough: none is used.")
+        dev = None
     dev_ids = _encoded(model, dev, "dev", reporter) if dev is not None else None
     model.plan = _plan(model, train_ids, dev_ids)
     if _take_finished(model, request):
@@ -138,8 +141,23 @@ def _coder(model: Translator, train: Iterable[Pair], request: Request) -> PairCo
     return PairCoder(tokenizer, lowercase=training.lowercase)
 
 
+def _most_tokens(model: Translator) -> int:
+    return min(model.training.length, model.config.max_length)
+
+
+def _any_fits(model: Translator, pairs: Iterable[Pair]) -> bool:
+    """Whether there is a pair that is not too long."""
+    coder, most = model.coder, _most_tokens(model)
+    assert coder is not None
+    return any(
+        len(coder.sources([pair.source])[0]) <= most
+        and len(coder.targets([pair.target])[0]) <= most
+        for pair in pairs
+    )
+
+
 def _encoded(model: Translator, pairs: Iterable[Pair], name: str, reporter: Reporter) -> PairIds:
-    coder, most = model.coder, min(model.training.length, model.config.max_length)
+    coder, most = model.coder, _most_tokens(model)
     assert coder is not None
     found = encode_pairs(pairs, coder.sources, coder.targets, most)
     if found.num_long:
