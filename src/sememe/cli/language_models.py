@@ -26,7 +26,7 @@ def kind_of(path: Path) -> str | None:
     return manifest.get("kind") if isinstance(manifest, dict) else None
 
 
-def open_word_model(path: Path) -> Any:
+def open_word_model(path: Path, wanted: str = "an n-gram or NNLM model") -> Any:
     """Open a model whose words are those of the text: n-gram, its ARPA file, or NNLM."""
     from importlib import import_module
 
@@ -37,7 +37,7 @@ def open_word_model(path: Path) -> Any:
     kind = "ngram" if path.is_file() else kind_of(path)
     if kind not in _HOMES:
         what = f"is of kind {kind}" if kind else "has no sememe.json"
-        raise ArtifactError(f"{path} {what}: this command needs a language model.")
+        raise ArtifactError(f"{path} {what}: this command needs {wanted}.")
     module, name = _HOMES[kind]
     return getattr(import_module(module), name).load(path)
 
@@ -52,7 +52,7 @@ def open_language_model(path: Path) -> Any:
         from sememe.networks.awd_model import ULMFiT
 
         return ULMFiT.load(path)
-    return open_word_model(path)
+    return open_word_model(path, "a language model")
 
 
 def suggester(path: Path, device: str = "auto") -> Callable[..., list[Suggestion]]:
