@@ -28,8 +28,8 @@ class State(NamedTuple):
 class LSTMLayer(nn.Module):
     """One LSTM layer whose outputs may be a projection of its cells (Sak et al. 2014).
 
-    It computes in float32 whatever flows around it: cuDNN knows no bfloat16 for these layers, and
-    on its tensor cores the products are rounded to TF32 anyway. With a clip the cells and outputs
+    It computes in float32 whatever flows around it, for a state passes through many steps; tensor
+    cores round its products to TF32 anyway. With a clip the cells and outputs
     are held inside ± that number at every step, as in the released ELMo; cuDNN cannot do
     that to projected outputs, so those layers go step by step.
     """
