@@ -84,7 +84,7 @@ def assert_equal(first: Any, second: Any) -> None:
 
 @pytest.mark.parametrize("make", [bert, gpt])
 def test_it_learns(make, corpus):
-    model = make(steps=80, learning_rate=0.01).fit(corpus)
+    model = make(steps=80, learning_rate=0.005).fit(corpus)
     figures = model.history.last()
     assert model.history[0]["loss"] > figures["validation_loss"]
     name = "masked" if make is bert else "token"

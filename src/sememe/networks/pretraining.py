@@ -17,7 +17,8 @@ from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.networks.presets import bert_config, gpt_config
 from sememe.networks.pretraining_config import (
     BATCH_SIZES,
-    QUICK_STARTS,
+    BERT_SIZES,
+    GPT_SIZES,
     RATES,
     VOCAB_SIZES,
     BERTTrainingConfig,
@@ -243,8 +244,7 @@ class BERT(Pretrained):
         return {"masking": asdict(self.masking)}
 
     def _sizes(self, preset: str, options: dict[str, Any]) -> BERTConfig:
-        start = {"start": "quick"} if preset in QUICK_STARTS else {}
-        return bert_config(preset, **start | options)
+        return bert_config(preset, **BERT_SIZES.get(preset, {}) | options)
 
     def new_network(self) -> Any:
         """An untrained BERT."""
@@ -280,7 +280,7 @@ class GPT(Pretrained):
     config_class = GPTConfig
 
     def _sizes(self, preset: str, options: dict[str, Any]) -> GPTConfig:
-        return gpt_config(preset, **options)
+        return gpt_config(preset, **GPT_SIZES.get(preset, {}) | options)
 
     def new_network(self) -> Any:
         """An untrained GPT."""

@@ -44,8 +44,11 @@ RATES = {
 # Rows of a step: a small network on a CPU gains more from many steps than from large ones.
 BATCH_SIZES = {"tiny": 16, "mini": 32, "small": 128}
 
-# Whose first weights are not the paper's: narrow networks, which those leave on a plateau.
-QUICK_STARTS = ("tiny", "mini")
+# Narrow networks: the papers' first weights leave them on a plateau, their dropout takes from them
+# what they cannot spare.
+_UNDROPPED = {"dropout": 0.0, "attention_dropout": 0.0}
+BERT_SIZES = dict.fromkeys(("tiny", "mini"), {"start": "quick", **_UNDROPPED})
+GPT_SIZES = dict.fromkeys(("tiny", "mini"), _UNDROPPED)
 
 # Tables of words that a small network and a small text can fill.
 VOCAB_SIZES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
