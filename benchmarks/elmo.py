@@ -1,7 +1,7 @@
 """ELMo: how fast it reads and how well it predicts, and what it adds to a tagger of names.
 
 python benchmarks/elmo.py train STORE --out DIR [--preset medium] [--budget 12m] [--json FILE]
-python benchmarks/elmo.py ner MODEL --vectors FOLDER --data DIR [--seeds 3] [--json FILE]
+python benchmarks/elmo.py ner MODEL --vectors FOLDER --data DIR [--seeds 1 2 3] [--json FILE]
 python benchmarks/elmo.py table FILE...
 
 train: a biLM from a token store of words; words and marks a second (the median of the records),
@@ -77,7 +77,7 @@ def ner(options: argparse.Namespace) -> None:
 
     files = {name: _file(Path(options.data), name) for name in ("train", "testa", "testb")}
     done = {(line["way"], line["seed"]) for line in read(options.json) if line["what"] == "ner"}
-    for seed in range(1, options.seeds + 1):
+    for seed in options.seeds:
         for way in options.way:
             if (way, seed) in done:
                 print(f"{way}, seed {seed}: done already")
@@ -168,7 +168,7 @@ def arguments() -> argparse.Namespace:
     other.add_argument("model")
     other.add_argument("--vectors", required=True)
     other.add_argument("--data", required=True)
-    other.add_argument("--seeds", type=int, default=3)
+    other.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     other.add_argument("--way", nargs="+", choices=WAYS, default=list(WAYS))
     other.add_argument("--epochs", type=float, default=12.0)
     other.add_argument("--batch-size", type=int, default=32)
