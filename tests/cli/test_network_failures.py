@@ -111,7 +111,7 @@ def test_pickles(sememe, bert, tmp_path, monkeypatch):
     tensors = {name: torch.from_numpy(x) for name, x in tensors_of(bert).items()}
     make_pickle(bert, tensors)
     refused(sememe("fill", bert, "A [MASK].", fails=True), "pickle", f"sememe convert {bert}")
-    monkeypatch.setattr("sememe.networks.pretraining.find_spec", lambda name: None)
+    monkeypatch.setattr("sememe.networks.installed.find_spec", lambda name: None)
     refused(sememe("convert", bert, "safe", fails=True), "pip install sememe[neural]")
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)

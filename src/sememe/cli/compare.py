@@ -68,7 +68,7 @@ def compare(
         raise OptionError("--data must name the labelled rows that both models answer.")
     else:
         from sememe.cli.finetuning import paths_of, reading_of
-        from sememe.networks.pretraining import need_torch
+        from sememe.networks.installed import need_torch
 
         need_torch()
         reading = reading_of(column, skip_bad, "utf-8")

@@ -127,7 +127,7 @@ def _convert_ngrams(source: str, target: str, format: Format, json: bool) -> Non
 
 
 def _convert_network(source: str, target: str, json: bool) -> None:
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     if is_pickled(source):

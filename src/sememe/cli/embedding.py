@@ -94,7 +94,7 @@ def _manifest(model: Path) -> dict[str, Any]:
 def _elmo_embedder(
     model: Path, layers: Any, pool: Any, settings: TextSettings, device: str
 ) -> Callable[[Sequence[str]], Iterator[Embedded]]:
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     from sememe.networks.elmo_model import ELMo
@@ -122,7 +122,7 @@ def _elmo_embedder(
 def _translator_embedder(
     model: Path, pool: Any, device: str
 ) -> Callable[[Sequence[str]], Iterator[Embedded]]:
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     from sememe.tasks.translation_features import encoded_words

@@ -87,7 +87,7 @@ def settings_of(
     """How benchmarks are run; only options that were typed take the place of a benchmark's own."""
     from sememe.errors import InputError, OptionError
     from sememe.evaluation.preparing import RunSettings
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     if seeds < 1:
         raise OptionError(f"--seeds must be 1 or more, not {seeds}.")

@@ -124,7 +124,7 @@ def finetune(
 ) -> None:
     """Fit a task as the options say, and tell how it went."""
     from sememe.errors import OptionError
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
     from sememe.progress import Reporter
 
     if not train:

@@ -30,8 +30,8 @@ def open_network(
 ) -> tuple[Any, SubwordTokenizer]:
     """Open the network and tokenizer of a folder; refuse a model of another kind than asked."""
     from sememe.errors import ArtifactError
+    from sememe.networks.installed import need_torch
     from sememe.networks.interchange.layout import CONFIG, network_kind
-    from sememe.networks.pretraining import need_torch
 
     found = network_kind(folder)
     # A config.json of another network gets its own words where it is read.

@@ -133,7 +133,7 @@ def positions(
     title: Title = "",
 ) -> None:
     """Show the vectors of positions: the Transformer's sine waves, or those of a model."""
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     from sememe import plots

@@ -104,7 +104,7 @@ def _translated(
     as_json: bool,
 ) -> None:
     """Show where the words of a translation look in their source."""
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     from sememe.tasks.translation_folder import open_translator

@@ -71,7 +71,7 @@ def predict_task(
 
 def _opened(model: str, column: list[str] | None, skip_bad: bool) -> tuple[Task, dict[str, Any]]:
     """A task, and how it is to read rows."""
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     from sememe.tasks.foreign import open_task

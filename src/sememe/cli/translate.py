@@ -62,7 +62,7 @@ def translate(
     translation, separated by tabs. The score is the logarithm of the
     probability, its length made up for.
     """
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     from sememe.progress import Reporter

@@ -54,7 +54,7 @@ def score_finished(model: str | Path, benchmark: Benchmark, prepared: Prepared) 
     if Path(model).is_file():
         record = _score_file(Path(model), benchmark, prepared)
     else:
-        from sememe.networks.pretraining import need_torch
+        from sememe.networks.installed import need_torch
 
         need_torch()
         from sememe.tasks.folder import task_class

@@ -23,7 +23,8 @@ from sememe.networks.awd_config import (
     ULMFiTTrainingConfig,
     awd_config,
 )
-from sememe.networks.pretraining import CURVE, HISTORY, need_torch
+from sememe.networks.installed import need_torch
+from sememe.networks.pretraining import CURVE, HISTORY
 from sememe.networks.pretraining_config import sorted_options
 from sememe.options import changed
 from sememe.progress import History, Reporter, as_reporter

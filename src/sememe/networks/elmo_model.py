@@ -23,8 +23,9 @@ from sememe.networks.elmo_config import (
     ELMoTrainingConfig,
     elmo_config,
 )
+from sememe.networks.installed import need_torch
 from sememe.networks.interchange.layout import find_bilm
-from sememe.networks.pretraining import CURVE, HISTORY, need_torch
+from sememe.networks.pretraining import CURVE, HISTORY
 from sememe.networks.pretraining_config import sorted_options
 from sememe.options import changed
 from sememe.progress import SILENT, History, Reporter

@@ -14,6 +14,7 @@ import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.metrics.perplexity import TextScore
+from sememe.networks.installed import need_torch
 from sememe.networks.nnlm_config import (
     BATCH_SIZES,
     MAX_WORDS,
@@ -22,7 +23,7 @@ from sememe.networks.nnlm_config import (
     NNLMTrainingConfig,
     nnlm_config,
 )
-from sememe.networks.pretraining import CURVE, HISTORY, need_torch
+from sememe.networks.pretraining import CURVE, HISTORY
 from sememe.networks.pretraining_config import sorted_options
 from sememe.options import changed
 from sememe.progress import SILENT, History, Reporter, as_reporter

@@ -6,14 +6,14 @@ model = sememe.BERT(preset="tiny", budget="5m").fit("texts/", out="runs/mine")
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sememe.errors import ArtifactError, MissingExtraError, OptionError
+from sememe.errors import ArtifactError, OptionError
 from sememe.examples.batches import Split
 from sememe.examples.masking import MaskingConfig
 from sememe.networks.config import BERTConfig, GPTConfig
+from sememe.networks.installed import need_torch
 from sememe.networks.presets import bert_config, gpt_config
 from sememe.networks.pretraining_config import (
     BATCH_SIZES,
@@ -310,9 +310,3 @@ class GPT(Pretrained):
             store, self.tokenizer, length=self.training.length,
             batch_size=self.training.batch_size, seed=self.training.seed, split=split,
         )  # fmt: skip
-
-
-def need_torch() -> None:
-    """Say what to install where PyTorch is missing."""
-    if find_spec("torch") is None:
-        raise MissingExtraError("Networks need PyTorch: pip install sememe[neural].")

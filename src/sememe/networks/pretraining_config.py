@@ -47,7 +47,7 @@ BATCH_SIZES = {"tiny": 16, "mini": 32, "small": 128}
 # Narrow networks: the papers' first weights leave them on a plateau, their dropout takes from them
 # what they cannot spare.
 _UNDROPPED = {"dropout": 0.0, "attention_dropout": 0.0}
-BERT_SIZES = dict.fromkeys(("tiny", "mini"), {"start": "quick", **_UNDROPPED})
+BERT_SIZES = {name: {"start": "quick", **_UNDROPPED} for name in ("tiny", "mini")}
 GPT_SIZES = dict.fromkeys(("tiny", "mini"), _UNDROPPED)
 
 # Tables of words that a small network and a small text can fill.

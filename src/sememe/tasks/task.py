@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from sememe.errors import InputError, OptionError
-from sememe.networks.pretraining import need_torch
+from sememe.networks.installed import need_torch
 from sememe.options import changed
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import check_replaceable

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from sememe.errors import InputError, OptionError
-from sememe.networks.pretraining import need_torch
+from sememe.networks.installed import need_torch
 from sememe.networks.pretraining_config import sorted_options
 from sememe.networks.translation_config import (
     BATCH_TOKENS,

@@ -82,7 +82,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def _need_torch() -> None:
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
 

@@ -73,7 +73,7 @@ def study_masking(
     The steps are those that fit into the budget at the highest rate, which is trained first.
     `resume` goes on where a study into `out` was stopped, within a rate too.
     """
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     rates, out, config = _checked(rates), Path(out), config or StudyConfig()

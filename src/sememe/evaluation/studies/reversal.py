@@ -64,7 +64,7 @@ def study_reversal(
     Each does as many steps (2,000), or those that fit into the budget. `resume` goes on where a
     study into `out` was stopped, within a model too.
     """
-    from sememe.networks.pretraining import need_torch
+    from sememe.networks.installed import need_torch
 
     need_torch()
     config, out = config or ReversalConfig(), Path(out)
