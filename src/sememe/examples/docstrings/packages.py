@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from sememe.examples.docstrings.records import Docstring, draw
 from sememe.examples.labelled.rows import TextRow
@@ -28,7 +29,7 @@ def hide_names(text: str) -> str:
 
 def classes(trained: Iterable[Docstring]) -> frozenset[str]:
     """The packages with enough docstrings to learn from."""
-    found = Counter(docstring.package for docstring in trained if _text(docstring))
+    found = Counter(docstring.package for docstring in trained if _text(docstring.text))
     return frozenset(package for package, count in found.items() if count >= _FEWEST_ROWS)
 
 
@@ -36,7 +37,7 @@ def package_rows(docstrings: Iterable[Docstring], labels: frozenset[str]) -> lis
     """Docstrings with their package as label, as many of each package as the smallest has."""
     by_package: dict[str, list[TextRow]] = {label: [] for label in sorted(labels)}
     for docstring in docstrings:
-        if docstring.package in labels and (text := _text(docstring)):
+        if docstring.package in labels and (text := _text(docstring.text)):
             source = f"{docstring.package} {docstring.module}"
             row = TextRow(text=text, label=docstring.package, source=source)
             by_package[docstring.package].append(row)
@@ -44,9 +45,10 @@ def package_rows(docstrings: Iterable[Docstring], labels: frozenset[str]) -> lis
     return [row for rows in by_package.values() for row in sorted(rows, key=_order)[:num_each]]
 
 
-def _text(docstring: Docstring) -> str:
+@lru_cache(maxsize=1 << 17)  # the rows of every split ask for those that are trained on again
+def _text(prose: str) -> str:
     """The first words of a docstring, names hidden; nothing where they are too few."""
-    words = " ".join(docstring.text.split()[: 2 * _MOST_WORDS])
+    words = " ".join(prose.split(maxsplit=2 * _MOST_WORDS)[: 2 * _MOST_WORDS])
     kept = hide_names(words).split()[:_MOST_WORDS]
     return " ".join(kept) if len(kept) >= _FEWEST_WORDS else ""
 
