@@ -56,11 +56,27 @@ def parse_duration(duration: str | float, name: str) -> float:
 def changed(settings: Settings, owner: str, options: dict[str, Any]) -> Settings:
     """The settings with some options replaced; an unknown one is named as the owner's."""
     known = {field.name for field in fields(settings)}  # type: ignore[arg-type]
+    _check_known(owner, options, known)
+    return replace(settings, **options)  # type: ignore[type-var]
+
+
+def sorted_options(
+    owner: str, options: dict[str, Any], classes: dict[str, type]
+) -> dict[str, dict[str, Any]]:
+    """The options of a call by the class that knows them; an unknown one is named."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in classes}
+    known = {field.name: name for name, cls in classes.items() for field in fields(cls)}
+    _check_known(owner, options, set(known))
+    for name, value in options.items():
+        found[known[name]][name] = value
+    return found
+
+
+def _check_known(owner: str, options: dict[str, Any], known: set[str]) -> None:
     if unknown := sorted(set(options) - known):
         raise OptionError(
             f"{owner} has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}."
         )
-    return replace(settings, **options)  # type: ignore[type-var]
 
 
 class Config:

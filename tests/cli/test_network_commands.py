@@ -284,7 +284,7 @@ def test_without_torch_it_says_what_to_install(sememe, bert, gpt, monkeypatch, c
 
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        "sememe.networks.pretraining.find_spec",
+        "sememe.networks.installed.find_spec",
         lambda name, *rest: None if name == "torch" else find(name, *rest),
     )
     folder = gpt if command == "generate" else bert

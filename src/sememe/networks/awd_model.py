@@ -24,9 +24,8 @@ from sememe.networks.awd_config import (
     awd_config,
 )
 from sememe.networks.installed import need_torch
-from sememe.networks.pretraining import CURVE, HISTORY
-from sememe.networks.pretraining_config import sorted_options
-from sememe.options import changed
+from sememe.networks.model_folder import CURVE, HISTORY
+from sememe.options import changed, sorted_options
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.provenance import provenance

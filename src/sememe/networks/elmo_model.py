@@ -25,9 +25,8 @@ from sememe.networks.elmo_config import (
 )
 from sememe.networks.installed import need_torch
 from sememe.networks.interchange.layout import find_bilm
-from sememe.networks.pretraining import CURVE, HISTORY
-from sememe.networks.pretraining_config import sorted_options
-from sememe.options import changed
+from sememe.networks.model_folder import CURVE, HISTORY
+from sememe.options import changed, sorted_options
 from sememe.progress import SILENT, History, Reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.provenance import provenance

@@ -1,15 +1,13 @@
-"""How BERT and GPT are fitted: a tokenizer, the text as ids, batches, the loop, a folder."""
+"""How a language model is fitted: the text as ids, batches, the loop, a folder."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sememe.errors import MissingExtraError
-from sememe.networks.texts import Texts, open_texts, validation_of, with_perplexity
 from sememe.progress import SILENT, Reporter
-from sememe.progress.figures import format_count
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import MANIFEST
 from sememe.training.distributed import Processes, joined
@@ -17,7 +15,9 @@ from sememe.training.loop import Loop
 from sememe.training.run import Run
 
 if TYPE_CHECKING:
-    from sememe.networks.pretraining import Pretrained
+    from sememe.networks.language_model import LanguageModel
+
+Figures = dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Request:
     reporter: Reporter = SILENT
 
 
-def fit(model: Pretrained, corpus: Any, request: Request) -> None:
+def fit(model: LanguageModel, corpus: Any, request: Request) -> None:
     """Train `model` and save it where the request says so."""
     with joined() as processes:
         if not processes.is_main:  # one of them speaks
@@ -39,27 +39,25 @@ def fit(model: Pretrained, corpus: Any, request: Request) -> None:
         _fit(model, corpus, request, processes)
 
 
-def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes) -> None:
+def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
     writer = writer_of(training.tensorboard) if processes.is_main else None
-    texts = open_texts(
-        model, corpus, tokenizer=request.tokenizer, store=request.store, reporter=reporter
-    )
-    source = texts.source(model, "train")
-    validation = validation_of(texts.held_out(model, reporter), training.evaluate_batches)
-    plan = _plan(model, texts)
+    text = model.open_text(corpus, request)
+    source = text.source(model, "train")
+    validation = text.validation(model, reporter)
+    plan = model.plan_of(text)
     if take_finished(model, request, plan):
         return
-    model.languages = texts.shares(source)
-    model.network = model.new_network()
-    model.network.stack.recompute = training.recompute
-    reporter.note(_greeting(model))
-    reporter.note(texts.described(source))
+    objective = model.new_objective(text, source, reporter)
+    reporter.note(model.greeting())
+    reporter.note(text.described(source))
     run = Run(
         source=source,
         config=training,
         validation=validation,
-        on_validation=with_perplexity(model, texts, validation),
+        on_validation=model.add_figures(text, validation),
+        shown=(model.shown(),),
+        rate_groups=model.rate_groups(),
         reporter=reporter,
         keeper=keeper_of(model, request),
         resume=request.resume,
@@ -68,7 +66,7 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
         processes=processes,
     )
     try:
-        model.history = Loop(model.objective(), run).train()
+        model.history = Loop(objective, run).train()
     finally:
         if writer is not None:
             writer.close()
@@ -78,16 +76,6 @@ def _fit(model: Pretrained, corpus: Any, request: Request, processes: Processes)
     if request.out is not None and processes.is_main:
         model.save(request.out)
         Checkpoints(f"{request.out}.checkpoints").clear()
-
-
-def _plan(model: Pretrained, texts: Texts) -> dict[str, Any]:
-    """What identifies a run: the options that shape it, and its text."""
-    return {
-        "network": model.config.to_dict(),
-        "training": model.training.lasting(),
-        "masking": asdict(model.masking),
-        "content": {**texts.content, "tokenizer": model.tokenizer.fingerprint},
-    }
 
 
 def take_finished(model: Any, request: Request, plan: dict[str, Any]) -> bool:
@@ -103,15 +91,6 @@ def take_finished(model: Any, request: Request, plan: dict[str, Any]) -> bool:
     request.reporter.note(f"{out} is finished already.")
     model.take_over(finished)
     return True
-
-
-def _greeting(model: Pretrained) -> str:
-    num_weights = sum(parameter.numel() for parameter in model.network.parameters())
-    config = model.config
-    return (
-        f"{type(model).__name__} {model.preset}: {config.num_layers} layers × {config.width}, "
-        f"{format_count(num_weights)} weights, {config.vocab_size:,} tokens"
-    )
 
 
 def keeper_of(model: Any, request: Request) -> Checkpoints | None:

@@ -15,6 +15,7 @@ import numpy as np
 from sememe.errors import ArtifactError, OptionError
 from sememe.metrics.perplexity import TextScore
 from sememe.networks.installed import need_torch
+from sememe.networks.model_folder import CURVE, HISTORY
 from sememe.networks.nnlm_config import (
     BATCH_SIZES,
     MAX_WORDS,
@@ -23,9 +24,7 @@ from sememe.networks.nnlm_config import (
     NNLMTrainingConfig,
     nnlm_config,
 )
-from sememe.networks.pretraining import CURVE, HISTORY
-from sememe.networks.pretraining_config import sorted_options
-from sememe.options import changed
+from sememe.options import changed, sorted_options
 from sememe.progress import SILENT, History, Reporter, as_reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.provenance import provenance

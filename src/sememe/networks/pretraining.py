@@ -5,15 +5,17 @@ model = sememe.BERT(preset="tiny", budget="5m").fit("texts/", out="runs/mine")
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sememe.errors import ArtifactError, OptionError
+from sememe.errors import OptionError
 from sememe.examples.batches import Split
 from sememe.examples.masking import MaskingConfig
 from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.networks.installed import need_torch
+from sememe.networks.language_model import LanguageModel
 from sememe.networks.presets import bert_config, gpt_config
 from sememe.networks.pretraining_config import (
     BATCH_SIZES,
@@ -23,51 +25,34 @@ from sememe.networks.pretraining_config import (
     VOCAB_SIZES,
     BERTTrainingConfig,
     PretrainingConfig,
-    sorted_options,
 )  # fmt: skip
 from sememe.options import changed
-from sememe.progress import History, Reporter, as_reporter
-from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.progress import Reporter, as_reporter
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
     from sememe.examples.preview import Preview
+    from sememe.networks.fitting import Figures, Request
+    from sememe.networks.texts import Texts
     from sememe.tokens.prompts import Suggestion
 
-HISTORY, CURVE = "history.json", "loss.png"
 
+class Pretrained(LanguageModel):
+    """A Transformer over the sub-words of a text, or of one text for each language."""
 
-class Pretrained:
-    """A network that is trained on plain text. Models fill in the parts that differ."""
-
-    kind: ClassVar[str]
     tokenizer_kind: ClassVar[Any]
-    training_class: ClassVar[Any] = PretrainingConfig
-    config_class: ClassVar[Any]
+    training_class = PretrainingConfig
+    learned = (*LanguageModel.learned, "tokenizer", "languages")
 
     def __init__(self, preset: str = "tiny", **options: Any) -> None:
         """Take a size by name, and options of the network, the training and the examples."""
-        own = sorted_options(type(self).__name__, options, self._classes())
-        self.preset = preset
-        self.config = self._sizes(preset, own["network"])
+        super().__init__(preset, **options)
+        own = self._sorted(options)
         if "vocab_size" not in own["network"] and preset in VOCAB_SIZES:
             self.config = replace(self.config, vocab_size=VOCAB_SIZES[preset])
-        training = self.training_class(**own["training"])
-        rate = training.learning_rate or RATES.get(preset, 1e-4)
-        rows = training.batch_size or BATCH_SIZES.get(preset, 256)
-        self.training = replace(training, learning_rate=rate, batch_size=rows)
         self.masking = MaskingConfig(**own.get("masking", {}))
-        self.text = TextSettings()
-        self.history = History()
-        self.plan: dict[str, Any] = {}
         self.languages: dict[str, float] = {}  # the share of each in a mix
-        self.network: Any = None
         self.tokenizer: Any = None
-
-    def __repr__(self) -> str:
-        sizes = f"{self.config.num_layers} layers × {self.config.width}"
-        state = "untrained" if self.network is None else f"{self.config.vocab_size:,} tokens"
-        return f"{type(self).__name__}({self.preset}: {sizes}, {state})"
 
     def fit(
         self,
@@ -90,25 +75,10 @@ class Pretrained:
         text as ids. With `out` the model is saved there, checkpoints lie beside it while it
         trains, and `resume` continues from the last one.
         """
-        need_torch()
-        from sememe.networks.fitting import Request, fit
-
         self.text = changed(text or TextSettings(), "fit", text_options)
-        request = Request(
-            tokenizer=tokenizer, store=store, out=None if out is None else Path(out),
-            resume=resume, reporter=as_reporter(progress),
-        )  # fmt: skip
-        if request.out is not None:
-            check_replaceable(request.out, self.kind)
-        elif resume:
-            raise OptionError("To resume, `out` must say where the model was to be saved.")
-        if self.training.length > self.config.max_length:
-            raise OptionError(
-                f"length ({self.training.length}) must not pass max_length "
-                f"({self.config.max_length}), the most tokens that the network can see."
-            )
-        fit(self, corpus, request)
-        return self
+        return self._fit(
+            corpus, tokenizer=tokenizer, store=store, out=out, resume=resume, progress=progress
+        )
 
     def preview(
         self,
@@ -133,84 +103,74 @@ class Pretrained:
         reporter.note(texts.described(source))
         return preview(source, self.tokenizer, num_rows=num_rows)
 
-    def save(self, folder: str | Path) -> None:
-        """Write a folder that `transformers` opens too; it appears whole or not at all."""
-        folder = Path(folder)
-        check_replaceable(folder, self.kind)
-        if self.network is None:
-            raise OptionError("This model has nothing to save yet: call fit first.")
-        from sememe.networks.interchange.huggingface import manifest_of, write_network
-
-        with write_folder(folder) as scratch:
-            write_network(self.network, scratch)
-            self.tokenizer.save(scratch, max_length=self.config.max_length)
-            self.history.save(scratch / HISTORY)
-            self._draw(scratch / CURVE)
-            write_json(scratch / MANIFEST, manifest_of(self.network) | self.manifest())
-
-    def _draw(self, path: Path) -> None:
-        """Draw the loss over the steps, once there is a line to draw."""
-        from sememe.plots.curves import history
-
-        records = [record for record in self.history if "loss" in record]
-        if len(records) > 1:
-            history(records, path, title=f"{type(self).__name__} {self.preset}: loss")
-
     def manifest(self) -> dict[str, Any]:
-        """What sememe.json says of the training, beside what it says of the network."""
+        """What sememe.json says of the network and of its training."""
+        from sememe.networks.interchange.huggingface import manifest_of
+
+        languages = {"languages": self.languages} if self.languages else {}
+        return manifest_of(self.network) | super().manifest() | languages
+
+    def _usual(self, preset: str) -> dict[str, Any]:
         return {
-            "preset": self.preset,
-            "training": self.training.to_dict(),
-            **self._more_options(),
-            "text": self.text.to_dict(),
-            **({"languages": self.languages} if self.languages else {}),
-            "plan": self.plan,
-            "figures": self.history.last(),
-        }
+            "learning_rate": RATES.get(preset, 1e-4), "batch_size": BATCH_SIZES.get(preset, 256)
+        }  # fmt: skip
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Open a model that was saved by `fit` or `save`."""
-        need_torch()
-        from sememe.networks.interchange.huggingface import FORMAT, load_folder
+    def _shape(self) -> str:
+        return f"{self.config.num_layers} layers × {self.config.width}"
 
-        folder = Path(folder)
-        if not folder.is_dir():
-            raise ArtifactError(f"There is no model folder at {folder}.")
-        manifest = read_json(folder / MANIFEST)
-        if not isinstance(manifest, dict) or manifest.get("kind") != cls.kind:
-            raise ArtifactError(f"{folder} is not a {cls.kind} model that was trained here.")
-        if manifest.get("format") != FORMAT:
-            raise ArtifactError(
-                f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
+    def _knows(self) -> str:
+        return f"{self.config.vocab_size:,} tokens"
+
+    def _check(self) -> None:
+        if self.training.length > self.config.max_length:
+            raise OptionError(
+                f"length ({self.training.length}) must not pass max_length "
+                f"({self.config.max_length}), the most tokens that the network can see."
             )
-        try:
-            options = {**manifest["training"], **manifest.get("masking", {})}
-            model = cls(manifest["preset"], **options)
-            model.text = TextSettings(**manifest["text"])
-        except (KeyError, TypeError) as error:
-            raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
-        model.network, model.tokenizer = load_folder(folder)
-        model.config = model.network.config
-        model.history = History.load(folder / HISTORY)
-        model.plan = manifest.get("plan", {})
-        model.languages = manifest.get("languages", {})
-        return model
 
-    def take_over(self, other: Self) -> None:
-        """Become what another model of the same kind is, but for the options."""
-        self.network, self.tokenizer, self.config = other.network, other.tokenizer, other.config
-        self.history, self.plan, self.languages = other.history, other.plan, other.languages
+    def open_text(self, corpus: Any, request: Request) -> Texts:
+        """Every text as ids of a tokenizer, which is the model's from now on."""
+        from sememe.networks.texts import open_texts
 
-    @classmethod
-    def _classes(cls) -> dict[str, type]:
-        return {"network": cls.config_class, "training": cls.training_class}
+        return open_texts(
+            self, corpus, tokenizer=request.tokenizer, store=request.store,
+            reporter=request.reporter,
+        )  # fmt: skip
 
-    def _more_options(self) -> dict[str, Any]:
-        return {}
+    def plan_of(self, text: Texts) -> dict[str, Any]:
+        """What identifies a run: the options that shape it, its text and its tokenizer."""
+        plan = super().plan_of(text) | {"masking": asdict(self.masking)}
+        plan["content"]["tokenizer"] = self.tokenizer.fingerprint
+        return plan
 
-    def _sizes(self, preset: str, options: dict[str, Any]) -> Any:
-        raise NotImplementedError
+    def new_objective(self, text: Texts, source: Any, reporter: Reporter) -> Any:
+        """Make a network of the model's sizes, and give it with what it is to learn."""
+        self.languages = text.shares(source)
+        self.network = self.new_network()
+        self.network.stack.recompute = self.training.recompute
+        return self.objective()
+
+    def add_figures(self, text: Texts, validation: Any) -> Callable[[Figures], Figures]:
+        """A function that puts perplexity and what counting scores beside the figures."""
+        from sememe.networks.texts import with_perplexity
+
+        return with_perplexity(self, text, validation)
+
+    def _write(self, folder: Path) -> None:
+        """Write files that `transformers` opens too."""
+        from sememe.networks.interchange.huggingface import write_network
+
+        write_network(self.network, folder)
+        self.tokenizer.save(folder, max_length=self.config.max_length)
+
+    def _take_up(self, manifest: dict[str, Any]) -> None:
+        self.languages = manifest.get("languages", {})
+
+    def _read(self, folder: Path) -> None:
+        from sememe.networks.interchange.huggingface import load_folder
+
+        self.network, self.tokenizer = load_folder(folder)
+        self.config = self.network.config
 
     def new_network(self) -> Any:
         """An untrained network of the model's sizes."""
@@ -240,8 +200,13 @@ class BERT(Pretrained):
     def _classes(cls) -> dict[str, type]:
         return super()._classes() | {"masking": MaskingConfig}
 
-    def _more_options(self) -> dict[str, Any]:
-        return {"masking": asdict(self.masking)}
+    @classmethod
+    def _kept_options(cls, manifest: dict[str, Any]) -> dict[str, Any]:
+        return super()._kept_options(manifest) | manifest.get("masking", {})
+
+    def manifest(self) -> dict[str, Any]:
+        """What sememe.json says of the network, its training and its examples."""
+        return super().manifest() | {"masking": asdict(self.masking)}
 
     def _sizes(self, preset: str, options: dict[str, Any]) -> BERTConfig:
         return bert_config(preset, **BERT_SIZES.get(preset, {}) | options)
@@ -298,9 +263,7 @@ class GPT(Pretrained):
         """The likeliest whole words after a text, or to complete the one that it ends in."""
         from sememe.networks.suggesting import suggest
 
-        if self.network is None:
-            raise OptionError("This model has not learned yet: call fit first.")
-        return suggest(self.network, self.tokenizer, text, count=count)
+        return suggest(self.trained(), self.tokenizer, text, count=count)
 
     def source(self, store: Any, split: Split) -> Any:
         """Batches of running text."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
-from sememe.errors import OptionError
 from sememe.options import check_ranges, option
 from sememe.training.config import TrainingConfig
 
@@ -52,18 +50,3 @@ GPT_SIZES = dict.fromkeys(("tiny", "mini"), _UNDROPPED)
 
 # Tables of words that a small network and a small text can fill.
 VOCAB_SIZES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
-
-
-def sorted_options(
-    owner: str, options: dict[str, Any], classes: dict[str, type]
-) -> dict[str, dict[str, Any]]:
-    """The options of a call by the class that knows them; an unknown one is named."""
-    found: dict[str, dict[str, Any]] = {name: {} for name in classes}
-    known = {f.name: name for name, cls in classes.items() for f in fields(cls)}
-    if unknown := sorted(set(options) - set(known)):
-        raise OptionError(
-            f"{owner} has no option {', '.join(unknown)}; it has {', '.join(sorted(known))}."
-        )
-    for name, value in options.items():
-        found[known[name]][name] = value
-    return found

@@ -70,7 +70,16 @@ class Texts:
             return {}
         return dict(zip(self.stores, source.shares.tolist(), strict=True))
 
-    def held_out(self, model: Pretrained, reporter: Reporter) -> dict[str, Any]:
+    def validation(self, model: Pretrained, reporter: Reporter) -> Any:
+        """What measures a network on held-out text: as many batches of every language; or None."""
+        held_out = self._held_out(model, reporter)
+        each = max(1, model.training.evaluate_batches // max(1, len(held_out)))
+        parts = {name: Validation(source, each) for name, source in held_out.items()}
+        if set(parts) <= {ONLY}:
+            return parts.get(ONLY)
+        return Validations(parts)
+
+    def _held_out(self, model: Pretrained, reporter: Reporter) -> dict[str, Any]:
         """The batches to validate each language with, where it has the documents for that."""
         if not model.training.evaluate_batches or not model.training.validation_share:
             return {}
@@ -194,15 +203,6 @@ def _tokenizer_place(model: Pretrained, parts: Parts) -> Path | None:
 
 
 # ---- validation ---------------------------------------------------------------------------------
-
-
-def validation_of(held_out: Mapping[str, Any], num_batches: int) -> Any:
-    """What measures a network on held-out text: as many batches of every language; or None."""
-    each = max(1, num_batches // max(1, len(held_out)))
-    parts = {name: Validation(source, each) for name, source in held_out.items()}
-    if set(parts) <= {ONLY}:
-        return parts.get(ONLY)
-    return Validations(parts)
 
 
 def with_perplexity(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from sememe.errors import InputError, OptionError
 from sememe.networks.installed import need_torch
-from sememe.networks.pretraining_config import sorted_options
 from sememe.networks.translation_config import (
     BATCH_TOKENS,
     SEQ2SEQ_RATES,
@@ -26,7 +25,7 @@ from sememe.networks.translation_config import (
     seq2seq_config,
     transformer_config,
 )  # fmt: skip
-from sememe.options import changed
+from sememe.options import changed, sorted_options
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import check_replaceable
 

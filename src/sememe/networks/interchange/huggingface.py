@@ -21,12 +21,11 @@ from sememe.networks.interchange.configs import from_huggingface, to_huggingface
 from sememe.networks.interchange.layout import CONFIG, TENSORS
 from sememe.networks.interchange.names import Network, places_of, prefix_of, tensors_of
 from sememe.networks.interchange.weights import Weights
+from sememe.networks.model_folder import FORMAT
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import write_tensors
 from sememe.tokens.subwords import SubwordTokenizer
-
-FORMAT = 1
 
 # Parts of BERT that a file may lack, because it was saved without them.
 HEADS = {"pooler.": "pooler", "cls.predictions.": "masked head", "cls.seq_": "next head"}
