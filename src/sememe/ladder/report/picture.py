@@ -1,0 +1,215 @@
+"""Charts as SVG files of their own, and the picture of a whole ladder for a README or a slide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from sememe.errors import OptionError
+from sememe.ladder.report.figures import (
+    cell_text,
+    duration,
+    has_number,
+    megabytes,
+    score,
+    shortened,
+    text_width,
+    unit,
+)
+from sememe.ladder.report.maps import styles, use_panels, word_panels
+from sememe.ladder.report.markup import Markup, escaped, tag
+from sememe.ladder.report.panels import Panel, legend_row, line, mark, text
+from sememe.ladder.report.quality import rank_panel
+from sememe.ladder.report.standing import best_baseline, is_above_baseline, state_text
+from sememe.ladder.report.theme import (
+    FAMILY_COLORS,
+    FAMILY_MARKS,
+    FAMILY_TITLES,
+    Theme,
+    colors,
+    template,
+)
+from sememe.ladder.results import Results, Rung, Task
+from sememe.storage.folder import write_file
+
+_GAP, _MARGIN = 36.0, 28.0
+
+
+def standalone(panel: Panel, theme: Theme = "auto") -> str:
+    """A panel as an SVG file: colors, style and paper are inside it."""
+    width, height = panel.width + 2 * _MARGIN, panel.height + 2 * _MARGIN
+    style = f"{colors(theme)}\n{template('chart.css')}"
+    ground = tag("rect", width="100%", height="100%", style="fill:var(--paper)")
+    inside = panel.svg(x=_MARGIN, y=_MARGIN)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" height="{height:g}" role="img" '
+        f'aria-label="{escaped(panel.title)}">'
+        f"<title>{escaped(panel.title)}</title><style>{style}</style>{ground}{inside}</svg>\n"
+    )
+
+
+def arranged(title: str, panels: Sequence[Panel], columns: int = 3) -> Panel:
+    """Several panels in rows, as one."""
+    columns = min(columns, len(panels))
+    wide, high = max(panel.width for panel in panels), max(panel.height for panel in panels)
+    num_rows = math.ceil(len(panels) / columns)
+    whole = Panel(
+        title, columns * wide + (columns - 1) * _GAP, num_rows * high + (num_rows - 1) * _GAP
+    )
+    for index, panel in enumerate(panels):
+        row, column = divmod(index, columns)
+        whole.add(panel.svg(x=column * (wide + _GAP), y=row * (high + _GAP)))
+    return whole
+
+
+def write_picture(results: Results, path: str | Path, *, theme: Theme = "light") -> Path:
+    """Draw the table and three charts into one SVG file; `theme` is "light", "dark" or "auto"."""
+    path = Path(path)
+    if path.suffix.lower() != ".svg":
+        raise OptionError(f"The picture of a ladder is an .svg file, not “{path.name}”.")
+    if theme not in ("light", "dark", "auto"):
+        raise OptionError(f"A picture is light, dark or auto, not “{theme}”.")
+    with write_file(path) as scratch:
+        scratch.write_text(standalone(_whole(results), theme), encoding="utf-8")
+    return path
+
+
+def _whole(results: Results) -> Panel:
+    table = _table_panel(results)
+    charts = [panel for panel in _charts(results) if panel is not None]
+    row = arranged("", charts) if charts else None
+    width = max(table.width, row.width if row else 0.0)
+    whole = Panel(results.title, width, table.height + (row.height + _GAP if row else 0.0))
+    whole.add(table.svg(x=0.0, y=0.0))
+    if row:
+        whole.add(row.svg(x=0.0, y=table.height + _GAP))
+    return whole
+
+
+def _charts(results: Results) -> list[Panel | None]:
+    """Ranks against time, the words of a static model, the uses of a word in a contextual one."""
+    looks = results.looks
+    words = word_panels(results, looks.pca) if looks.pca else []
+    uses = use_panels(results, looks.contexts) if looks.contexts else []
+    return [
+        rank_panel(results, "time", width=340, height=300),
+        _chosen(words, ("skipgram", "fasttext", "cbow"), "static"),
+        _with_senses(results, _chosen(uses, ("bert", "elmo"), "contextual")),
+    ]
+
+
+def _chosen(drawn: Sequence[tuple[Rung, Panel]], names: Sequence[str], family: str) -> Panel | None:
+    by_name = {rung.name: panel for rung, panel in drawn}
+    named = [by_name[name] for name in names if name in by_name]
+    of_family = [panel for rung, panel in drawn if rung.family == family]
+    return next(iter([*named, *of_family]), None)
+
+
+def _with_senses(results: Results, panel: Panel | None) -> Panel | None:
+    """Add the word and its senses below, where a page would have its legend."""
+    look = results.looks.contexts
+    if panel is None or look is None:
+        return panel
+    style = styles([use.sense for use in look.sentences])
+    entries = [(*style[name], shortened(name, 24)) for name in style]
+    whole = Panel(panel.title, panel.width, 300)
+    whole.add(panel.svg(x=0.0, y=0.0))
+    whole.add(text(0, panel.height + 20, f"Uses of “{look.word}” by sense:", kind="axis"))
+    legend_row(whole, entries[:4], 0, panel.height + 40)
+    return whole
+
+
+_ROW, _COLUMN, _FIRST = 25.0, 92.0, 170.0
+
+
+def _table_panel(results: Results) -> Panel:
+    """The table as text and thin bars."""
+    tasks = results.tasks
+    charts_width = 3 * 340 + 2 * _GAP
+    column = max(_COLUMN, (charts_width - _FIRST) / (len(tasks) + 2))
+    width = _FIRST + column * (len(tasks) + 2)
+    baseline = _baseline_names(results)
+    height = 84 + _ROW * (len(results.rungs) + (1 if baseline else 0)) + 8
+    panel = Panel(results.title, width, height)
+    panel.add(text(0, 16, results.title, kind="title"))
+    for index, task in enumerate(tasks):
+        _column_head(panel, task, _FIRST + column * (index + 1), column)
+    for index, name in enumerate(("training", "MB")):
+        x = _FIRST + column * (len(tasks) + 1 + index)
+        panel.add(text(x, 58, name, kind="cell strong", anchor="end"))
+    panel.add(line(0, 80, width, 80, "rule"))
+    for index, rung in enumerate(results.rungs):
+        _table_row(panel, results, rung, 100 + _ROW * index, column)
+    if baseline:
+        y = 100 + _ROW * len(results.rungs)
+        panel.add(line(0, y - 18, width, y - 18, "rule"))
+        panel.add(text(19, y, "best baseline", kind="cell soft"))
+        for index, task in enumerate(tasks):
+            hardest = best_baseline(task)
+            if hardest:
+                x = _FIRST + column * (index + 1)
+                panel.add(text(x, y, score(hardest[1]), kind="cell soft", anchor="end"))
+    return panel
+
+
+def _baseline_names(results: Results) -> list[str]:
+    return [name for task in results.tasks for name in task.baselines]
+
+
+def _column_head(panel: Panel, task: Task, x: float, column: float) -> None:
+    lines = _wrapped(task.title, column - 8, 12)
+    for index, words in enumerate(lines[::-1]):
+        panel.add(text(x, 58 - 14 * index, words, kind="cell strong", anchor="end"))
+    arrow = " ↑" if task.higher_is_better else " ↓"
+    panel.add(text(x, 72, shortened(unit(task), 16) + arrow, kind="tick", anchor="end"))
+
+
+def _wrapped(title: str, width: float, size: float) -> list[str]:
+    """A title on at most two lines."""
+    if text_width(title, size) <= width:
+        return [title]
+    words = title.split() if " " in title else [title]
+    best = min(
+        range(1, len(words)),
+        key=lambda cut: max(
+            text_width(" ".join(part), size) for part in (words[:cut], words[cut:])
+        ),
+        default=0,
+    )
+    parts = [" ".join(words[:best]), " ".join(words[best:])] if best else [title]
+    return [shortened(part, max(4, int(width / (0.56 * size)))) for part in parts]
+
+
+def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: float) -> None:
+    panel.add(mark(FAMILY_MARKS[rung.family], 6, y - 4, FAMILY_COLORS[rung.family],
+                   FAMILY_TITLES[rung.family]))  # fmt: skip
+    panel.add(text(19, y, shortened(rung.title, 24), kind="cell"))
+    if rung.state != "done":
+        panel.add(text(_FIRST + 24, y, shortened(state_text(rung), 100), kind="cell soft"))
+        return
+    for index, task in enumerate(results.tasks):
+        x = _FIRST + column * (index + 1)
+        cell = results.cell(rung.name, task.name)
+        is_best = rung.name in results.best(task.name)
+        weak = cell is None or not has_number(cell) or is_above_baseline(cell, task) is False
+        kind = "cell strong" if is_best else "cell soft" if weak else "cell"
+        panel.add(text(x, y, cell_text(cell), kind=kind, anchor="end"))
+        if task.unit == "%" and cell is not None and cell.mean is not None and has_number(cell):
+            _bar(panel, x, y + 4, column - 18, cell.mean, "faint" if weak else "blue", is_best)
+    for index, words in enumerate((duration(rung.train_s), megabytes(rung.megabytes))):
+        x = _FIRST + column * (len(results.tasks) + 1 + index)
+        panel.add(text(x, y, words, kind="cell soft", anchor="end"))
+
+
+def _bar(
+    panel: Panel, right: float, y: float, width: float, value: float, color: str, is_best: bool
+) -> None:
+    left, part = right - width, min(max(value, 0.0), 100.0) / 100
+    shapes: list[Markup] = [
+        tag("rect", x=left, y=y, width=width, height=2.5, rx=1, class_="track"),
+        tag("rect", x=left, y=y, width=width * part, height=2.5, rx=1,
+            class_=f"{color} bar" + (" full" if is_best else "")),
+    ]  # fmt: skip
+    panel.add(*shapes)
