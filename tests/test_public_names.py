@@ -36,6 +36,7 @@ def test_the_public_names_are_these():
         "OneHot",
         "OneHotConfig",
         "Pairs",
+        "RateCurve",
         "Regress",
         "SememeError",
         "Seq2Seq",
@@ -57,6 +58,7 @@ def test_the_public_names_are_these():
         "evaluate_squad",
         "evaluate_texts",
         "evaluate_words",
+        "find_rate",
         "load",
     ]
     assert dir(sememe) == sorted(sememe.__all__)

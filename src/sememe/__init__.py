@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
     from sememe.tokens.subwords import SubwordTokenizer as SubwordTokenizer
+    from sememe.training.rate_search import RateCurve as RateCurve
+    from sememe.training.rate_search import find_rate as find_rate
     from sememe.vectors import WordVectors as WordVectors
     from sememe.vectors import load as load
 
@@ -76,6 +78,7 @@ _HOMES = {
     "OneHot": "sememe.static.onehot",
     "OneHotConfig": "sememe.static.onehot",
     "Pairs": "sememe.tasks.pairs",
+    "RateCurve": "sememe.training.rate_search",
     "Regress": "sememe.tasks.regress",
     "SememeError": "sememe.errors",
     "Seq2Seq": "sememe.tasks.translate",
@@ -96,6 +99,7 @@ _HOMES = {
     "evaluate_squad": "sememe.evaluation",
     "evaluate_texts": "sememe.evaluation",
     "evaluate_words": "sememe.evaluation",
+    "find_rate": "sememe.training.rate_search",
     "load": "sememe.vectors",
 }
 
@@ -121,6 +125,7 @@ __all__ = [
     "OneHot",
     "OneHotConfig",
     "Pairs",
+    "RateCurve",
     "Regress",
     "SememeError",
     "Seq2Seq",
@@ -142,6 +147,7 @@ __all__ = [
     "evaluate_squad",
     "evaluate_texts",
     "evaluate_words",
+    "find_rate",
     "load",
 ]
 

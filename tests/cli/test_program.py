@@ -58,6 +58,7 @@ COMMANDS = [
     ("evaluate", "senses"),
     ("compare",),
     ("study", "masking"),
+    ("study", "rates"),
     ("study", "reversal"),
     ("plot", "pca"),
     ("plot", "heatmap"),

@@ -1,4 +1,4 @@
-"""The masking-rate study by command."""
+"""Studies by command: masking rates, learning rates."""
 
 import json
 
@@ -46,4 +46,38 @@ def test_a_study_by_command(sememe, tmp_path):
 )
 def test_what_is_wrong_with_a_study(sememe, corpus, options, says):
     result = sememe("study", "masking", corpus, *options, *TINY, fails=True)
+    assert result.code == 2 and says in result.err
+
+
+def test_a_rate_is_searched_before_any_command_that_trains(sememe, corpus, tmp_path):
+    quick = ("--steps", 2, "--batch-size", 4, "--device", "cpu", "--workers", 1, "--quiet")
+    search = ("study", "rates", "--num-steps", 30, "--highest", 10)
+    nnlm = ("train", "nnlm", corpus, "--dim", 8, "--num-hidden", 8, "--min-count", 1, *quick)
+    told = sememe(*search, *nnlm, "--out", "kept").out.splitlines()
+    assert told[0].startswith("tried ") and told[1].startswith("the loss falls fastest at ")
+    assert told[2].startswith("a tenth of ") and told[-1] == "Saved rates.png"
+    assert (tmp_path / "rates.png").stat().st_size > 1_000 and not (tmp_path / "kept").exists()
+    data = sememe(*search, "--out", "a.svg", "--json", *nnlm).json
+    assert data["command"][:2] == ["train", "nnlm"] and data["present"] == 0.01
+    assert data["steepest"] > 1e-5 and len(data["rates"]) == len(data["losses"]) > 9
+    assert told[1].endswith(f"{data['steepest']:.1e}") and (tmp_path / "a.svg").exists()
+    (tmp_path / "train.tsv").write_text("label\ttext\n" + "good\tred cat\nbad\tblue dog\n" * 12)
+    sememe("train", "word2vec", corpus, "--out", "vectors", "--dim", 8, "--min-count", 1, "-q")
+    tune = ("finetune", "classify", "vectors", "--train", "train.tsv", *quick)
+    assert sememe(*search, "--json", *tune).json["tenth_of_minimum"] > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("train", "word2vec", "text.txt"), "not 'train word2vec'"),
+        (("info", "model"), "not 'info model'"),
+        (("train",), "not 'train'"),
+        (("train", "nnlm", "nowhere.txt"), "nowhere.txt"),
+        (("--lowest", 2, "train", "nnlm", "nowhere.txt"), "highest"),
+        (("--out", "a.gif", "train", "nnlm", "nowhere.txt"), "must end in"),
+    ],
+)
+def test_what_is_wrong_with_a_search(sememe, command, says):
+    result = sememe("study", "rates", *command, fails=True)
     assert result.code == 2 and says in result.err

@@ -28,6 +28,7 @@ from sememe.cli import (
     plot,
     plot_attention,
     study,
+    study_rates,
     suggest,
     train,
     translate,
@@ -113,6 +114,9 @@ evaluate.app.command("perplexity", epilog=evaluate_perplexity.EXAMPLES)(
 )
 evaluate.app.command("senses", epilog=evaluate_senses.EXAMPLES)(evaluate_senses.senses)
 app.add_typer(evaluate.app, name="evaluate")
+study.app.command("rates", epilog=study_rates.EXAMPLES, context_settings=study_rates.SETTINGS)(
+    study_rates.rates
+)
 app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 plot.app.command("attention", epilog=plot_attention.EXAMPLES)(plot_attention.attention)

@@ -3,8 +3,9 @@
 from sememe.plots.attention import attention
 from sememe.plots.bars import bars
 from sememe.plots.curves import history
+from sememe.plots.descent import descent
 from sememe.plots.positions import positions
 from sememe.plots.projection import pca
 from sememe.plots.strips import heatmap
 
-__all__ = ["attention", "bars", "heatmap", "history", "pca", "positions"]
+__all__ = ["attention", "bars", "descent", "heatmap", "history", "pca", "positions"]

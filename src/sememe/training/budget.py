@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 # The first steps also allocate, compile and fill caches.
 WARM_STEPS = 3
+_BLOCK = 5
 # With fewer, the rate has hardly risen before it falls again.
 _FEW_STEPS = 20
 
@@ -76,16 +78,24 @@ def measure(
     warm_s = time.monotonic()
     evaluate()
     stepping_s = time.monotonic()
-    num_timed = 0
+    num_timed, times_s = 0, []
 
     def is_enough() -> bool:
         now_s = time.monotonic()
         return now_s - begun_s > budget_s / 4 or now_s - stepping_s >= min(20.0, budget_s / 25)
 
     while not num_timed or not decided(is_enough()):
-        for _ in range(5):  # a device works best when it is not waited for
+        block_s = time.monotonic()
+        for _ in range(_BLOCK):  # a device works best when it is not waited for
             step(WARM_STEPS + num_timed)
             num_timed += 1
         wait()
-    now_s = time.monotonic()
-    return Speed((now_s - stepping_s) / num_timed, stepping_s - warm_s, now_s - begun_s)
+        times_s.append(time.monotonic() - block_s)
+    step_s = _without_stalls(times_s) / _BLOCK
+    return Speed(step_s, stepping_s - warm_s, time.monotonic() - begun_s)
+
+
+def _without_stalls(times_s: list[float]) -> float:
+    """The mean of the blocks; one far above the others compiled something for a new shape."""
+    highest_s = 3 * statistics.median(times_s)
+    return statistics.mean(time_s for time_s in times_s if time_s <= highest_s)

@@ -35,7 +35,9 @@ class TrainingConfig(Config):
     )
     length: int = option(128, "Tokens of a row.")
     accumulate: int = option(1, "Parts in which a step is computed, for little memory.")
-    learning_rate: float = option(0.0, "Highest step size; 0 takes that of the preset.")
+    learning_rate: float = option(
+        0.0, "Highest step size; 0 takes that of the preset; `sememe study rates` searches one."
+    )
     warmup: float = option(0.05, "Steps in which the rate rises; below 1 their share of all.")
     schedule: Schedule = option("linear", "How the rate falls after that.")
     final_rate: float = option(0.0, "Share of the learning rate that is left at the end.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from sememe.training.precision import (
     reproducible,
     seed_device,
 )  # fmt: skip
+from sememe.training.rate_search import search_instead
 from sememe.training.records import Recorder
 from sememe.training.run import Run
 from sememe.training.schedules import rate_at
@@ -85,6 +86,7 @@ class Loop:
             self.interruption,
         ):
             self._start()
+            search_instead(self)
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
             self.num_steps, self.period = self._fixed_extent()
             self.recorder.begin()
@@ -140,26 +142,41 @@ class Loop:
 
     def _measured(self, budget_s: float) -> Extent:
         """The steps that fit into a budget; the weights are afterwards as they were before."""
+        self.num_steps = 1 << 40  # the rate stays at its lowest
+        with self.rehearsed() as step:
+            speed = measure(
+                lambda index: step(index, self._rate(index)), self._validate, self.recorder.wait,
+                budget_s, self.run.processes.decided,
+            )  # fmt: skip
+        return speed.extent_within(budget_s, self.config.evaluate_every)
+
+    @contextmanager
+    def rehearsed(self) -> Iterator[Callable[[int, float | None], None]]:
+        """Give a function that does a step at a rate, or at none looks at its figures alone.
+
+        When the block ends the weights are as they were before.
+        """
         kept = {
             name: tensor.to("cpu", copy=True)
             for name, tensor in self.objective.state_dict().items()
         }
-        self.num_steps = 1 << 40  # the rate stays at its lowest
         self._renew()
-        with self._batches() as batches:
+        try:
+            with self._batches() as batches:
 
-            def step(index: int) -> None:
-                parts = next(batches)
-                counts, is_asked, _ = self._agreed(parts, self.interruption.is_asked, False)
-                if is_asked:
-                    raise KeyboardInterrupt
-                self._do(index, parts, counts)
+                def step(index: int, rate: float | None) -> None:
+                    parts = next(batches)
+                    counts, is_asked, _ = self._agreed(parts, self.interruption.is_asked, False)
+                    if is_asked:
+                        raise KeyboardInterrupt
+                    if rate is None:
+                        self._gather(index, parts, counts, learns=False)
+                    else:
+                        self._do(index, parts, counts, rate)
 
-            speed = measure(
-                step, self._validate, self.recorder.wait, budget_s, self.run.processes.decided
-            )
-        self.objective.load_state_dict(kept)
-        return speed.extent_within(budget_s, self.config.evaluate_every)
+                yield step
+        finally:
+            self.objective.load_state_dict(kept)
 
     def _guarded(self) -> None:
         """Drive, and say of a divergence where and what to do."""
@@ -186,7 +203,7 @@ class Loop:
                 if is_due:
                     self._checkpoint()
                     saved_s = time.monotonic()
-                self._do(self.step, parts, counts)
+                self._do(self.step, parts, counts, self._rate(self.step))
                 self.step += 1
                 self._look()
                 task.update(self.step, **self.recorder.shown)
@@ -212,22 +229,32 @@ class Loop:
         *counts, asked, due = processes.sum([*own, is_asked, is_due and processes.is_main])
         return dict(zip(names, counts, strict=True)), bool(asked), bool(due)
 
-    def _do(self, step: int, parts: list[Part], counts: dict[str, float]) -> None:
+    def _rate(self, step: int) -> float:
+        return rate_at(step, self.num_steps, self.config)
+
+    def _do(self, step: int, parts: list[Part], counts: dict[str, float], rate: float) -> None:
         """One step: the gradients of all parts, then one move of the weights."""
-        processes = self.run.processes
-        set_rates(self.optimizer, step, rate_at(step, self.num_steps, self.config))
-        shares = self._on_device(counts)
+        set_rates(self.optimizer, step, rate)
+        self._gather(step, parts, counts, learns=True)
+        self._move(step)
+
+    def _gather(
+        self, step: int, parts: list[Part], counts: dict[str, float], *, learns: bool
+    ) -> None:
+        """The figures of all parts, and their gradients where it learns."""
+        processes, shares = self.run.processes, self._on_device(counts)
         for index, part in enumerate(parts):
             number = index * processes.size + processes.rank
             seed_device(self.device, stream_key(self.config.seed, _DROPOUT, step, number) >> 1)
-            with self._synchronised(is_last=index == len(parts) - 1):
+            is_last = index == len(parts) - 1
+            with torch.set_grad_enabled(learns), self._synchronised(is_last=is_last):
                 loss, figures = self.module(to_device(part.prepared, self.device), shares)
-                # Gradients are averaged over the processes, and the loss is a share already.
-                own = loss if processes.size == 1 else loss * processes.size
-                self.scaler.scale(own).backward()
+                if learns:
+                    # Gradients are averaged over the processes, and the loss is a share already.
+                    own = loss if processes.size == 1 else loss * processes.size
+                    self.scaler.scale(own).backward()
             self.recorder.add(figures)
         self.recorder.add_counts(counts)
-        self._move(step)
 
     def _synchronised(self, *, is_last: bool) -> AbstractContextManager[object]:
         """Gradients travel between processes once a step."""
@@ -257,7 +284,7 @@ class Loop:
         if is_end or step % period == 0:
             more = {
                 "epoch": step / max(1, self.run.source.batches_per_epoch),
-                "learning_rate": rate_at(step - 1, self.num_steps, self.config),
+                "learning_rate": self._rate(step - 1),
             }
             if self._norm is not None:
                 more["gradient_norm"] = float(self._norm)

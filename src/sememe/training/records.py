@@ -63,6 +63,12 @@ class Recorder:
         if self._totals.sums is not None:
             self._totals.sums.tolist()
 
+    def taken(self) -> dict[str, float]:
+        """The means since the last record; they are forgotten here."""
+        means = self._totals.means(self._processes)
+        self._totals = Totals(self._counted_by)
+        return means
+
     def record(self, step: int, **more: float) -> None:
         """Keep the means since the last record, after a look at the loss."""
         figures = self._totals.means(self._processes)
