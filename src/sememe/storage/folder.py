@@ -121,7 +121,8 @@ def write_json(path: Path, content: Any) -> None:
     """Write `content` as indented JSON, atomically."""
     with write_file(path) as scratch:
         text = json.dumps(content, ensure_ascii=False, indent=2, sort_keys=False)
-        scratch.write_text(text + "\n", encoding="utf-8")
+        # A name of a file may hold half a surrogate; \udc80 is what JSON calls it, too.
+        scratch.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def read_json(path: Path) -> Any:

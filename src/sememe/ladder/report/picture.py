@@ -79,12 +79,16 @@ def write_picture(results: Results, path: str | Path, *, theme: Theme = "light")
 def _whole(results: Results) -> Panel:
     table = _table_panel(results)
     charts = [panel for panel in _charts(results) if panel is not None]
-    row = arranged("", charts) if charts else None
-    width = max(table.width, row.width if row else 0.0)
-    whole = Panel(results.title, width, table.height + (row.height + _GAP if row else 0.0))
+    wide = sum(panel.width for panel in charts)
+    gap = max(_GAP, (table.width - wide) / max(len(charts) - 1, 1))
+    width = max(table.width, wide + gap * max(len(charts) - 1, 0)) if charts else table.width
+    high = max((panel.height for panel in charts), default=-_GAP)
+    whole = Panel(results.title, width, table.height + _GAP + high)
     whole.add(table.svg(x=0.0, y=0.0))
-    if row:
-        whole.add(row.svg(x=0.0, y=table.height + _GAP))
+    x = 0.0
+    for panel in charts:
+        whole.add(panel.svg(x=x, y=table.height + _GAP))
+        x += panel.width + gap
     return whole
 
 
@@ -121,65 +125,55 @@ def _with_senses(results: Results, panel: Panel | None) -> Panel | None:
     return whole
 
 
-_ROW, _COLUMN, _FIRST = 25.0, 92.0, 170.0
+_ROW, _COLUMN, _FIRST, _COST = 25.0, 84.0, 160.0, 66.0
 
 
 def _table_panel(results: Results) -> Panel:
     """The table as text and thin bars."""
     tasks = results.tasks
     charts_width = 3 * 340 + 2 * _GAP
-    column = max(_COLUMN, (charts_width - _FIRST) / (len(tasks) + 2))
-    width = _FIRST + column * (len(tasks) + 2)
-    baseline = _baseline_names(results)
-    height = 84 + _ROW * (len(results.rungs) + (1 if baseline else 0)) + 8
-    panel = Panel(results.title, width, height)
+    column = max(_COLUMN, (charts_width - _FIRST - 2 * _COST) / max(len(tasks), 1))
+    width = _FIRST + column * len(tasks) + 2 * _COST
+    has_baselines = any(best_baseline(task) for task in tasks)
+    rows_end = 100 + _ROW * len(results.rungs)
+    panel = Panel(results.title, width, rows_end + (10 if has_baselines else -14))
     panel.add(text(0, 16, results.title, kind="title"))
     for index, task in enumerate(tasks):
         _column_head(panel, task, _FIRST + column * (index + 1), column)
     for index, name in enumerate(("training", "MB")):
-        x = _FIRST + column * (len(tasks) + 1 + index)
-        panel.add(text(x, 58, name, kind="cell strong", anchor="end"))
+        panel.add(text(width - _COST * (1 - index), 58, name, kind="cell strong", anchor="end"))
     panel.add(line(0, 80, width, 80, "rule"))
     for index, rung in enumerate(results.rungs):
         _table_row(panel, results, rung, 100 + _ROW * index, column)
-    if baseline:
-        y = 100 + _ROW * len(results.rungs)
-        panel.add(line(0, y - 18, width, y - 18, "rule"))
-        panel.add(text(19, y, "best baseline", kind="cell soft"))
+    if has_baselines:
+        panel.add(line(0, rows_end - 14, width, rows_end - 14, "rule"))
+        panel.add(text(19, rows_end + 5, "best baseline", kind="cell soft"))
         for index, task in enumerate(tasks):
             hardest = best_baseline(task)
+            x = _FIRST + column * (index + 1)
             if hardest:
-                x = _FIRST + column * (index + 1)
-                panel.add(text(x, y, score(hardest[1]), kind="cell soft", anchor="end"))
+                panel.add(text(x, rows_end + 5, score(hardest[1]), kind="cell soft", anchor="end"))
     return panel
 
 
-def _baseline_names(results: Results) -> list[str]:
-    return [name for task in results.tasks for name in task.baselines]
-
-
 def _column_head(panel: Panel, task: Task, x: float, column: float) -> None:
-    lines = _wrapped(task.title, column - 8, 12)
-    for index, words in enumerate(lines[::-1]):
+    for index, words in enumerate(_wrapped(task.title, column - 14, 14)[::-1]):
         panel.add(text(x, 58 - 14 * index, words, kind="cell strong", anchor="end"))
-    arrow = " ↑" if task.higher_is_better else " ↓"
-    panel.add(text(x, 72, shortened(unit(task), 16) + arrow, kind="tick", anchor="end"))
+    metric = shortened(unit(task), 14) + ("" if task.higher_is_better else " ↓")
+    panel.add(text(x, 72, metric, kind="tick", anchor="end"))
 
 
 def _wrapped(title: str, width: float, size: float) -> list[str]:
     """A title on at most two lines."""
-    if text_width(title, size) <= width:
-        return [title]
-    words = title.split() if " " in title else [title]
-    best = min(
+    words = title.split()
+    if text_width(title, size) <= width or len(words) < 2:
+        return [shortened(title, max(4, int(width / (0.5 * size))))]
+    cut = min(
         range(1, len(words)),
-        key=lambda cut: max(
-            text_width(" ".join(part), size) for part in (words[:cut], words[cut:])
-        ),
-        default=0,
+        key=lambda cut: max(len(" ".join(words[:cut])), len(" ".join(words[cut:]))),
     )
-    parts = [" ".join(words[:best]), " ".join(words[best:])] if best else [title]
-    return [shortened(part, max(4, int(width / (0.56 * size)))) for part in parts]
+    parts = (" ".join(words[:cut]), " ".join(words[cut:]))
+    return [shortened(part, max(4, int(width / (0.5 * size)))) for part in parts]
 
 
 def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: float) -> None:
@@ -199,7 +193,7 @@ def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: flo
         if task.unit == "%" and cell is not None and cell.mean is not None and has_number(cell):
             _bar(panel, x, y + 4, column - 18, cell.mean, "faint" if weak else "blue", is_best)
     for index, words in enumerate((duration(rung.train_s), megabytes(rung.megabytes))):
-        x = _FIRST + column * (len(results.tasks) + 1 + index)
+        x = panel.width - _COST * (1 - index)
         panel.add(text(x, y, words, kind="cell soft", anchor="end"))
 
 
