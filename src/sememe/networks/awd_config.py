@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sememe.errors import OptionError
-from sememe.options import changed, check_ranges, option
-from sememe.training.config import Schedule, TrainingConfig
+from sememe.networks.word_config import WordPreset, WordTrainingConfig, sizes_of
+from sememe.options import check_ranges, option
+from sememe.training.config import Schedule
 
 _SHARES = (
     "embedding_dropout", "input_dropout", "hidden_dropout", "output_dropout", "weight_dropout",
@@ -52,26 +52,21 @@ class AWDConfig:
 
 # tiny and mini learn on a CPU in minutes; in so little time they learn no text by heart.
 PRESETS = {
-    "tiny": AWDConfig(num_cells=128, width=64, dropout_factor=0.2),
-    "mini": AWDConfig(num_cells=256, width=128, dropout_factor=0.3),
-    "small": AWDConfig(num_cells=512, width=200, dropout_factor=0.5),
-    "medium": AWDConfig(num_cells=800, width=300, dropout_factor=0.7),
-    "original": AWDConfig(),
+    "tiny": WordPreset(AWDConfig(num_cells=128, width=64, dropout_factor=0.2), 1e-2, 16, 10_000),
+    "mini": WordPreset(AWDConfig(num_cells=256, width=128, dropout_factor=0.3), 5e-3, 32, 20_000),
+    "small": WordPreset(AWDConfig(num_cells=512, width=200, dropout_factor=0.5), 4e-3, 64, 60_000),
+    "medium": WordPreset(AWDConfig(num_cells=800, width=300, dropout_factor=0.7), 4e-3, 64, 60_000),
+    "original": WordPreset(AWDConfig(), 4e-3, 64, 60_000),
 }
-RATES = {"tiny": 1e-2, "mini": 5e-3, "small": 4e-3, "medium": 4e-3, "original": 4e-3}
-BATCH_SIZES = {"tiny": 16, "mini": 32}
-MAX_WORDS = {"tiny": 10_000, "mini": 20_000}
 
 
 def awd_config(preset: str, **options: Any) -> AWDConfig:
     """The sizes of a preset (tiny, mini, small, medium, original), some options replaced."""
-    if preset not in PRESETS:
-        raise OptionError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}.")
-    return changed(PRESETS[preset], "ULMFiT", options)
+    return sizes_of(PRESETS, "ULMFiT", preset, options)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ULMFiTTrainingConfig(TrainingConfig):
+class ULMFiTTrainingConfig(WordTrainingConfig):
     """How the language model learns, from a general text or from that of a task."""
 
     length: int = option(70, "Words of a row; each row starts with empty cells.")
@@ -82,16 +77,10 @@ class ULMFiTTrainingConfig(TrainingConfig):
     )
     activation_penalty: float = option(2.0, "Keeps outputs small (AR).")
     change_penalty: float = option(1.0, "Keeps outputs from changing much between words (TAR).")
-    min_count: int = option(3, "Rarer words are one unknown word.")
-    max_words: int = option(
-        0, "Words to keep at most, the most frequent; 0 takes the preset's number."
-    )
-    validation_share: float = option(0.01, "Share of the documents that is never trained on.")
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
         super().__post_init__()
         check_ranges(
-            self, layer_decay=(0, 1), activation_penalty=(0, 1_000), change_penalty=(0, 1_000),
-            min_count=(1, 10**9), max_words=(0, 2**30), validation_share=(0, 0.9),
+            self, layer_decay=(0, 1), activation_penalty=(0, 1_000), change_penalty=(0, 1_000)
         )  # fmt: skip

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sememe.examples.neighboring_words import asked, neighbors_of
 from sememe.examples.word_rows import UNKNOWN_ID, WordRows
 from sememe.networks.awd import AWDNetwork
-from sememe.networks.elmo_objective import asked
 
 
 class AWDBatch(NamedTuple):
@@ -57,12 +57,11 @@ class NextWordObjective(nn.Module):
         """Lay rows side by side and find what to predict; rare words are the unknown one."""
         ids_BT = batch.ids_BT.astype(np.int64)
         ids_BT = np.where(ids_BT < self.network.config.vocab_size, ids_BT, UNKNOWN_ID)
-        is_asked_TB = asked(batch, +1).T
-        places_M = np.flatnonzero(is_asked_TB)
+        places_M, targets_M = neighbors_of(batch, +1, self.network.config.vocab_size)
         return AWDBatch(
             ids_TB=torch.from_numpy(np.ascontiguousarray(ids_BT.T)),
             places_M=torch.from_numpy(places_M),
-            targets_M=torch.from_numpy(np.roll(ids_BT, -1, 1).T[is_asked_TB]),
+            targets_M=torch.from_numpy(targets_M),
             later_K=torch.from_numpy(places_M[places_M >= len(ids_BT)]),
         )
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.options import changed, check_choices, check_ranges, option
+from sememe.networks.word_config import SampledTrainingConfig, Softmax, WordPreset, sizes_of
+from sememe.options import check_choices, check_ranges, option
 from sememe.text.settings import TextSettings
-from sememe.training.config import TrainingConfig
 
 Input = Literal["characters", "words", "subwords"]
 INPUTS = ("characters", "words", "subwords")
@@ -95,28 +95,21 @@ _SMALL_FILTERS = {"filters": "1:16 2:32 3:64 4:64", "num_highways": 1}
 
 # original, medium and small have the sizes of the released models; tiny and mini learn on a CPU.
 PRESETS = {
-    "tiny": _size(256, 64, **_SMALL_FILTERS),
-    "mini": _size(512, 128, **_SMALL_FILTERS),
-    "small": _size(1_024, 128, num_highways=1),
-    "medium": _size(2_048, 256, num_highways=1),
-    "original": _size(4_096, 512),
+    "tiny": WordPreset(_size(256, 64, **_SMALL_FILTERS), 5e-3, 16, 10_000),
+    "mini": WordPreset(_size(512, 128, **_SMALL_FILTERS), 3e-3, 32, 20_000),
+    "small": WordPreset(_size(1_024, 128, num_highways=1), 2e-3, 128, 100_000),
+    "medium": WordPreset(_size(2_048, 256, num_highways=1), 1e-3, 128, 100_000),
+    "original": WordPreset(_size(4_096, 512), 7e-4, 128, 100_000),
 }
-
-# Rates, rows of a step and words to predict that suit the sizes.
-RATES = {"tiny": 5e-3, "mini": 3e-3, "small": 2e-3, "medium": 1e-3, "original": 7e-4}
-BATCH_SIZES = {"tiny": 16, "mini": 32}
-MAX_WORDS = {"tiny": 10_000, "mini": 20_000}
 
 
 def elmo_config(preset: str, **options: Any) -> ELMoConfig:
     """The sizes of a preset (tiny, mini, small, medium, original), some options replaced."""
-    if preset not in PRESETS:
-        raise OptionError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}.")
-    return changed(PRESETS[preset], "ELMo", options)
+    return sizes_of(PRESETS, "ELMo", preset, options)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ELMoTrainingConfig(TrainingConfig):
+class ELMoTrainingConfig(SampledTrainingConfig):
     """How a bidirectional language model learns from words."""
 
     length: int = option(64, "Words of a row; each row starts with empty cells.")
@@ -124,20 +117,11 @@ class ELMoTrainingConfig(TrainingConfig):
     max_words: int = option(
         0, "Words to predict at most, the most frequent; 0 takes the preset's number."
     )
-    softmax: Literal["auto", "full", "sampled"] = option(
+    softmax: Softmax = option(
         "auto", "Over all words, or over a sample while training; auto: sampled from 100,000 on."
     )
-    num_samples: int = option(8_192, "Words of a sample.")
-    validation_share: float = option(0.01, "Share of the documents that is never trained on.")
 
-    def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy, naming the option and its range."""
-        super().__post_init__()
-        check_choices(self, softmax=("auto", "full", "sampled"))
-        check_ranges(
-            self, min_count=(1, 10**9), max_words=(0, 2**30), num_samples=(1, 2**30),
-            validation_share=(0, 0.9),
-        )  # fmt: skip
+    many_words = 100_000  # the softmax of a step would take longer than its LSTMs
 
 
 @dataclass(frozen=True, kw_only=True)

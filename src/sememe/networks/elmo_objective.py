@@ -1,7 +1,6 @@
 """What ELMo learns, in the terms of the training loop: the next word, and the word before.
 
-B rows, T positions, M predictions of a direction. The mark that begins a sentence is never to be
-predicted forwards, nor its end backwards: each follows from the mark beside it.
+M predictions of a direction.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sememe.examples.word_rows import BEGIN_ID, END_ID, UNKNOWN_ID, WordRows
+from sememe.examples.neighboring_words import asked, neighbors_of
+from sememe.examples.word_rows import WordRows
 from sememe.networks.elmo import ELMoInputs, ELMoNetwork, rows_of_words
 from sememe.networks.sampled_softmax import Sampler, Samples
 from sememe.networks.word_forms import Forms
@@ -78,14 +78,9 @@ class BidirectionalObjective(nn.Module):
         return ELMoBatch(inputs, self._lesson(batch, +1), self._lesson(batch, -1), samples)
 
     def _lesson(self, batch: WordRows, step: int) -> Lesson:
-        """What the direction that goes by `step` predicts; rare words are the unknown one."""
-        is_asked_BT = asked(batch, step)
-        targets_BT = np.roll(batch.ids_BT, -step, 1)
-        targets_BT = np.where(targets_BT < self.network.config.vocab_size, targets_BT, UNKNOWN_ID)
-        return Lesson(
-            torch.from_numpy(np.flatnonzero(is_asked_BT.T)),
-            torch.from_numpy(targets_BT.T[is_asked_BT.T].astype(np.int64)),
-        )
+        """What the direction that goes by `step` predicts."""
+        found = neighbors_of(batch, step, self.network.config.vocab_size)
+        return Lesson(*map(torch.from_numpy, found))
 
     def forward(
         self, batch: ELMoBatch, counts: Mapping[str, Tensor]
@@ -97,12 +92,3 @@ class BidirectionalObjective(nn.Module):
         backward = self.network.loss(read.backward[-1], *batch.backward, samples)
         loss = forward / counts["forward"] + backward / counts["backward"]
         return loss, {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
-
-
-def asked(batch: WordRows, step: int) -> np.ndarray:
-    """Which places of the rows have a next word (step 1) or one before (-1) to predict, (B, T)."""
-    positions_T = np.arange(batch.ids_BT.shape[1])
-    lengths_B1 = batch.lengths_B[:, None]
-    is_there_BT = (positions_T + step < lengths_B1) & (positions_T + step >= 0)
-    is_there_BT &= positions_T < lengths_B1
-    return is_there_BT & (np.roll(batch.ids_BT, -step, 1) != (BEGIN_ID if step > 0 else END_ID))

@@ -48,7 +48,8 @@ def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Process
     plan = model.plan_of(text)
     if take_finished(model, request, plan):
         return
-    objective = model.new_objective(text, source, reporter)
+    model.network = model.new_network()
+    objective = model.begin(text, source, reporter)
     reporter.note(model.greeting())
     reporter.note(text.described(source))
     run = Run(

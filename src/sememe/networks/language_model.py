@@ -202,8 +202,12 @@ class LanguageModel:
             "content": dict(text.content),
         }
 
-    def new_objective(self, text: Any, source: Source, reporter: Reporter) -> Objective:
-        """Make a network of the model's sizes, and give it with what it is to learn."""
+    def new_network(self) -> Any:
+        """An untrained network of the model's sizes."""
+        raise NotImplementedError
+
+    def begin(self, text: Any, source: Source, reporter: Reporter) -> Objective:
+        """Let the new network begin with what is known; give it with what it is to learn."""
         raise NotImplementedError
 
     def add_figures(self, text: Any, validation: Any) -> Callable[[Figures], Figures]:

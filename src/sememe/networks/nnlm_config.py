@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.options import changed, check_choices, check_ranges, option
-from sememe.training.config import TrainingConfig
+from sememe.networks.word_config import SampledTrainingConfig, Softmax, WordPreset, sizes_of
+from sememe.options import check_choices, check_ranges, option
 
 Architecture = Literal["softmax", "ranking"]
 
@@ -50,34 +50,27 @@ class NNLMConfig:
 
 # tiny and mini learn on a CPU in minutes.
 PRESETS = {
-    "tiny": NNLMConfig(),
-    "mini": NNLMConfig(dim=100, num_hidden=256),
-    "small": NNLMConfig(window=5, dim=200, num_hidden=512),
-    "medium": NNLMConfig(window=7, dim=300, num_hidden=1_024, dropout=0.1),
+    "tiny": WordPreset(NNLMConfig(), 1e-2, 16, 10_000),
+    "mini": WordPreset(NNLMConfig(dim=100, num_hidden=256), 7e-3, 16, 20_000),
+    "small": WordPreset(NNLMConfig(window=5, dim=200, num_hidden=512), 3e-3, 64, 50_000),
+    "medium": WordPreset(
+        NNLMConfig(window=7, dim=300, num_hidden=1_024, dropout=0.1), 2e-3, 128, 100_000
+    ),
 }
-RATES = {"tiny": 1e-2, "mini": 7e-3, "small": 3e-3, "medium": 2e-3}
-BATCH_SIZES = {"tiny": 16, "mini": 16, "small": 64}
-MAX_WORDS = {"tiny": 10_000, "mini": 20_000, "small": 50_000}
 
 
 def nnlm_config(preset: str, **options: Any) -> NNLMConfig:
     """The sizes of a preset (tiny, mini, small, medium), some options replaced."""
-    if preset not in PRESETS:
-        raise OptionError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}.")
-    return changed(PRESETS[preset], "NNLM", options)
+    return sizes_of(PRESETS, "NNLM", preset, options)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NNLMTrainingConfig(TrainingConfig):
+class NNLMTrainingConfig(SampledTrainingConfig):
     """How a network over windows of words learns."""
 
     length: int = option(64, "Running words of a row; each of them is predicted.")
     weight_decay: float = option(0.0, "Decay of the weights; biases are left out.")
-    min_count: int = option(3, "Rarer words are one unknown word.")
-    max_words: int = option(
-        0, "Words to keep at most, the most frequent; 0 takes the preset's number."
-    )
-    softmax: Literal["auto", "full", "sampled"] = option(
+    softmax: Softmax = option(
         "auto", "Over all words, or over a sample while training; auto: sampled from 5,000 on."
     )
     num_samples: int = option(512, "Words of a sample.")
@@ -85,13 +78,10 @@ class NNLMTrainingConfig(TrainingConfig):
         0.75,
         "Ranking: other words are drawn by their counts to this power; 0 evenly, as in the paper.",
     )
-    validation_share: float = option(0.01, "Share of the documents that is never trained on.")
+
+    many_words = 5_000  # a sample of them trains a CPU's network in less time
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
         super().__post_init__()
-        check_choices(self, softmax=("auto", "full", "sampled"))
-        check_ranges(
-            self, min_count=(1, 10**9), max_words=(0, 2**30), num_samples=(1, 2**30),
-            noise_power=(0, 1), validation_share=(0, 0.9),
-        )  # fmt: skip
+        check_ranges(self, noise_power=(0, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from sememe.errors import OptionError
-from sememe.networks.config import BERTConfig, GPTConfig, TransformerConfig
+from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.options import changed
 
 
@@ -33,20 +33,21 @@ GPT_PRESETS = {
     "gpt2-xl": GPTConfig(**_size(48, 1600, 25)),
 }
 
-Sizes = TypeVar("Sizes", bound=TransformerConfig)
+Sizes = TypeVar("Sizes")
 
 
 def bert_config(preset: str = "base", **options: Any) -> BERTConfig:
     """The sizes of a preset (tiny, mini, small, medium, base, large), some options replaced."""
-    return _chosen(BERT_PRESETS, "BERT", preset, options)
+    return chosen(BERT_PRESETS, "BERT", preset, options)
 
 
 def gpt_config(preset: str = "gpt2", **options: Any) -> GPTConfig:
     """The sizes of a preset (tiny, mini, gpt1, gpt2, gpt2-medium …), some options replaced."""
-    return _chosen(GPT_PRESETS, "GPT", preset, options)
+    return chosen(GPT_PRESETS, "GPT", preset, options)
 
 
-def _chosen(presets: dict[str, Sizes], owner: str, preset: str, options: dict[str, Any]) -> Sizes:
+def chosen(presets: dict[str, Sizes], owner: str, preset: str, options: dict[str, Any]) -> Sizes:
+    """The sizes of a preset, some options replaced; an unknown preset or option is named."""
     if preset not in presets:
         raise OptionError(f"preset must be one of {', '.join(presets)}, not {preset!r}.")
     return changed(presets[preset], owner, options)

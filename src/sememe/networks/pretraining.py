@@ -143,10 +143,9 @@ class Pretrained(LanguageModel):
         plan["content"]["tokenizer"] = self.tokenizer.fingerprint
         return plan
 
-    def new_objective(self, text: Texts, source: Any, reporter: Reporter) -> Any:
-        """Make a network of the model's sizes, and give it with what it is to learn."""
+    def begin(self, text: Texts, source: Any, reporter: Reporter) -> Any:
+        """Give the new network with what it is to learn."""
         self.languages = text.shares(source)
-        self.network = self.new_network()
         self.network.stack.recompute = self.training.recompute
         return self.objective()
 
@@ -171,10 +170,6 @@ class Pretrained(LanguageModel):
 
         self.network, self.tokenizer = load_folder(folder)
         self.config = self.network.config
-
-    def new_network(self) -> Any:
-        """An untrained network of the model's sizes."""
-        raise NotImplementedError
 
     def objective(self) -> Any:
         """The network with what it is to learn."""

@@ -22,8 +22,9 @@ from sememe.examples.word_rows import BEGIN_ID, END_ID, NUM_MARKS, UNKNOWN_ID
 from sememe.networks.awd import AWDNetwork
 from sememe.networks.awd_config import AWDConfig
 from sememe.networks.awd_encoder import AWDEncoder
-from sememe.networks.awd_model import WORDS, ULMFiT
+from sememe.networks.awd_model import ULMFiT
 from sememe.networks.interchange.layout import CONFIG
+from sememe.networks.model_folder import WORDS
 from sememe.networks.words import Reads
 from sememe.storage.folder import MANIFEST, read_json
 from sememe.storage.provenance import provenance
