@@ -12,11 +12,13 @@ from made_results import HOSTILE, hostile_results, made_results
 
 from sememe.errors import OptionError
 from sememe.ladder.report import write_picture, write_report
+from sememe.ladder.report.__main__ import main as report_command
 from sememe.ladder.report.figures import count, duration, score
 from sememe.ladder.report.markdown import markdown
 from sememe.ladder.report.page import page
 from sememe.ladder.report.standing import mean_ranks, near_best
 from sememe.ladder.report.summary import summary
+from sememe.ladder.report.theme import DARK, FAMILIES, LIGHT, MARKS, SERIES
 from sememe.ladder.results import Cell, Looks, Point, Results, WordPoint, WordsLook
 
 EMPTY_TAGS = {"meta", "br", "hr", "input", "col"}
@@ -330,6 +332,58 @@ def test_scores_in_text(value, shown):
 )  # fmt: skip
 def test_durations_in_text(seconds, shown):
     assert duration(seconds) == shown
+
+
+def _luminance(color: str) -> float:
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_text_and_marks_stand_out_from_their_ground(palette):
+    """WCAG 2.1, AA: 4.5 for text, 3 for marks."""
+
+    def contrast(one: str, other: str) -> float:
+        high, low = sorted((_luminance(palette[one]), _luminance(palette[other])), reverse=True)
+        return (high + 0.05) / (low + 0.05)
+
+    for ground in ("paper", "card", "shade"):
+        assert min(contrast(name, ground) for name in ("ink", "soft", "blue")) >= 4.5
+        assert min(contrast(name, ground) for name in SERIES) >= 3
+    families = [look[1:] for look in FAMILIES.values()]
+    assert len({shape for shape, _ in families}) == len(families)
+    assert len(set(MARKS)) == len(set(SERIES)) == len(MARKS)
+
+
+def test_marks_that_hide_each_other_share_a_label():
+    results = made_results()
+    rungs = [replace(rung, train_s=30.0) for rung in results.rungs]
+    cells = [replace(cell, mean=50.0) if cell.task == "odd" else cell for cell in results.cells]
+    assert "onehot, skipgram, bert<title>" in page(replace(results, rungs=rungs, cells=cells))
+
+
+def test_a_report_can_be_drawn_again(tmp_path, monkeypatch, capsys):
+    made_results().save(tmp_path)
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
+    assert report_command() == 0
+    assert_alone((tmp_path / "report.html").read_text(encoding="utf-8"))
+    picture = tmp_path / "dark.svg"
+    monkeypatch.setattr(
+        "sys.argv", ["report", str(tmp_path), "--picture", str(picture), "--theme", "dark"]
+    )
+    assert report_command() == 0 and picture.is_file()
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path / "nothing")])
+    assert report_command() == 2
+    assert "nothing" in capsys.readouterr().err
+
+
+def test_a_picture_of_an_earlier_report_does_not_stay(tmp_path):
+    write_report(made_results(), tmp_path)
+    write_report(replace(made_results(), looks=Looks()), tmp_path)
+    left = sorted(path.name for path in (tmp_path / "pictures").iterdir())
+    assert left == ["losses.svg", "quality.svg"]
+    assert "attention.svg" not in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def test_hostile_text_is_still_readable():

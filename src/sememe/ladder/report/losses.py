@@ -8,7 +8,7 @@ from sememe.ladder.report.figures import count, duration
 from sememe.ladder.report.markup import tag
 from sememe.ladder.report.panels import Panel, axes, heading, line, text
 from sememe.ladder.report.scales import elapsed_scale, linear
-from sememe.ladder.report.theme import FAMILY_COLORS
+from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Point, Results, Rung
 
 _WIDTH, _HEIGHT = 250.0, 176.0
@@ -48,7 +48,7 @@ def _panel(rung: Rung, points: list[Point]) -> Panel:
     up = linear(losses, _BOTTOM, _TOP, num_ticks=3)
     axes(panel, across, up, x_name="", y_name="")
     places = [(across(point.seconds), up(float(point.loss or 0.0))) for point in thinned(points)]
-    color = FAMILY_COLORS[rung.family]
+    color = family_look(rung.family)[2]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     panel.add(
         tag("polyline", tag("title", f"{rung.title}: {told}"), points=path, class_=f"curve {color}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sememe.ladder.report.figures import plural, shortened
 from sememe.ladder.report.markup import tag
 from sememe.ladder.report.panels import Panel, Spot, heading, mark, place_spots, text
-from sememe.ladder.report.theme import FAMILY_TITLES, MARKS, SERIES
+from sememe.ladder.report.theme import MARKS, SERIES, family_look
 from sememe.ladder.results import ContextsLook, Results, Rung, Use, UsePoint, WordsLook
 
 _WIDTH, _HEIGHT = 340.0, 300.0
@@ -44,7 +44,7 @@ def word_panels(results: Results, look: WordsLook) -> list[tuple[Rung, Panel]]:
         panel = Panel(
             f"{plural(len(known), 'word')} in {rung.title}", _WIDTH, _HEIGHT, note=_told(look)
         )
-        heading(panel, rung.title, FAMILY_TITLES[rung.family].lower())
+        heading(panel, rung.title, family_look(rung.family)[0].lower())
         _ground(panel)
         place_spots(panel, spots, _FRAME, size=9.5)
         drawn.append((rung, panel))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -140,34 +140,59 @@ def place_spots(
     """
     if not spots:
         return
+    under = len(panel.parts)  # leaders lie under all marks
+    for spot in spots:
+        panel.add(mark(spot.mark, spot.x, spot.y, spot.color, spot.title))
+    spots = _merged(spots)
     points_N2 = np.array([(spot.x, spot.y) for spot in spots])
-    labels = [shortened(spot.label, 22) for spot in spots]
+    labels = [shortened(spot.label, 44) for spot in spots]
     wide_N = np.array([text_width(label, size) for label in labels])
     # Some air, because marks have an extent that place_labels does not know.
     sizes_N2 = np.stack([wide_N + 7, np.full(len(spots), size * 1.1 + 2)], axis=1)
     others_M2 = np.array(obstacles) if len(obstacles) else None
     centres_N2 = place_labels(points_N2, sizes_N2, frame, obstacles_M2=others_M2)
     offsets_N2 = np.abs(centres_N2 - points_N2) - sizes_N2 / 2
-    for spot, centre, offset in zip(spots, centres_N2, offsets_N2, strict=True):
-        if offset.max() > 7:
-            panel.add(line(spot.x, spot.y, float(centre[0]), float(centre[1]), "leader"))
-    for spot in spots:
-        panel.add(mark(spot.mark, spot.x, spot.y, spot.color, spot.title))
-    kind = "label small" if size < LABEL_SIZE else "label"
+    leaders = [
+        line(spot.x, spot.y, float(x), float(y), "leader")
+        for spot, (x, y), offset in zip(spots, centres_N2, offsets_N2, strict=True)
+        if offset.max() > 7
+    ]
+    panel.parts[under:under] = leaders
     for label, (x, y), wide, spot in zip(labels, centres_N2, wide_N, spots, strict=True):
-        # Anchored on the side of its mark, a label that is wider than guessed grows away from it.
-        side = 0 if abs(x - spot.x) < wide / 4 else 1 if x > spot.x else -1
-        panel.add(
-            tag(
-                "text",
-                label,
-                tag("title", spot.title) if spot.title else None,
-                x=float(x - side * wide / 2),
-                y=float(y) + size * 0.35,
-                class_=kind,
-                text_anchor={0: "middle", 1: None, -1: "end"}[side],
-            )
+        panel.add(_label(label, float(x), float(y), float(wide), spot, size))
+
+
+def _merged(spots: Sequence[Spot]) -> list[Spot]:
+    """Give marks that hide each other one label with all their names."""
+    kept: list[Spot] = []
+    for spot in spots:
+        close = [
+            index
+            for index, other in enumerate(kept)
+            if abs(other.x - spot.x) < 3 and abs(other.y - spot.y) < 3
+        ]
+        if not close:
+            kept.append(spot)
+            continue
+        first = kept[close[0]]
+        kept[close[0]] = replace(
+            first, label=f"{first.label}, {spot.label}", title=f"{first.title}; {spot.title}"
         )
+    return kept
+
+
+def _label(label: str, x: float, y: float, wide: float, spot: Spot, size: float) -> Markup:
+    # Anchored on the side of its mark, a label that is wider than guessed grows away from it.
+    side = 0 if abs(x - spot.x) < wide / 4 else 1 if x > spot.x else -1
+    return tag(
+        "text",
+        label,
+        tag("title", spot.title) if spot.title else None,
+        x=x - side * wide / 2,
+        y=y + size * 0.35,
+        class_="label small" if size < LABEL_SIZE else "label",
+        text_anchor={0: "middle", 1: None, -1: "end"}[side],
+    )
 
 
 def legend(entries: Sequence[tuple[str, str, str]]) -> Markup:

@@ -22,14 +22,7 @@ from sememe.ladder.report.markup import Markup, escaped, tag
 from sememe.ladder.report.panels import Panel, legend_row, line, mark, text
 from sememe.ladder.report.quality import rank_panel
 from sememe.ladder.report.standing import best_baseline, is_above_baseline, state_text
-from sememe.ladder.report.theme import (
-    FAMILY_COLORS,
-    FAMILY_MARKS,
-    FAMILY_TITLES,
-    Theme,
-    colors,
-    template,
-)
+from sememe.ladder.report.theme import Theme, colors, family_look, template
 from sememe.ladder.results import Results, Rung, Task
 from sememe.storage.folder import write_file
 
@@ -177,8 +170,8 @@ def _wrapped(title: str, width: float, size: float) -> list[str]:
 
 
 def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: float) -> None:
-    panel.add(mark(FAMILY_MARKS[rung.family], 6, y - 4, FAMILY_COLORS[rung.family],
-                   FAMILY_TITLES[rung.family]))  # fmt: skip
+    title, shape, color = family_look(rung.family)
+    panel.add(mark(shape, 6, y - 4, color, title))
     panel.add(text(19, y, shortened(rung.title, 24), kind="cell"))
     if rung.state != "done":
         panel.add(text(_FIRST + 24, y, shortened(state_text(rung), 100), kind="cell soft"))

@@ -19,7 +19,7 @@ from sememe.ladder.report.panels import HEIGHT, WIDTH, Panel, Spot, axes, headin
 from sememe.ladder.report.panels import text as write
 from sememe.ladder.report.scales import Scale, linear, ratio_scale, size_scale, time_scale
 from sememe.ladder.report.standing import best_baseline, done_rungs, mean_ranks, numbers
-from sememe.ladder.report.theme import FAMILY_COLORS, FAMILY_MARKS
+from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Results, Rung, Task
 
 Cost = Literal["time", "size"]
@@ -90,7 +90,8 @@ def _base_line(
 
 
 def _spot(rung: Rung, x: float, y: float, title: str) -> Spot:
-    return Spot(x, y, rung.name, FAMILY_MARKS[rung.family], FAMILY_COLORS[rung.family], title)
+    _, shape, color = family_look(rung.family)
+    return Spot(x, y, rung.name, shape, color, title)
 
 
 def rank_panel(

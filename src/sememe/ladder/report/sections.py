@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sememe.ladder.report.attention import attention_panel, name_of
+from sememe.ladder.report.attention import attention_panel, name_of, strongest
 from sememe.ladder.report.costs import cost_table
 from sememe.ladder.report.figures import listed, plural
 from sememe.ladder.report.losses import loss_panels
@@ -14,7 +14,7 @@ from sememe.ladder.report.panels import Panel, legend
 from sememe.ladder.report.quality import Cost, rank_panel, task_panel
 from sememe.ladder.report.standing import done_rungs, mean_ranks, sentence
 from sememe.ladder.report.summary import task_facts
-from sememe.ladder.report.theme import FAMILY_COLORS, FAMILY_MARKS, FAMILY_TITLES
+from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Results, Rung
 
 
@@ -39,14 +39,9 @@ def prose(text: str) -> Markup:
 
 def families_legend(results: Results) -> Markup:
     """Which mark belongs to which family."""
-    known = {rung.family for rung in done_rungs(results)}
-    return legend(
-        [
-            (FAMILY_MARKS[family], FAMILY_COLORS[family], title)
-            for family, title in FAMILY_TITLES.items()
-            if family in known
-        ]
-    )
+    known = dict.fromkeys(rung.family for rung in done_rungs(results))
+    looks = [family_look(family) for family in known]
+    return legend([(shape, color, title) for title, shape, color in looks])
 
 
 def tasks_section(results: Results) -> Markup | None:
@@ -204,6 +199,6 @@ def attention_section(results: Results) -> Markup | None:
             "attention among the columns; every row sums to one. Point at a cell to read its "
             "weight."
         ),
-        tag("div", figure(panel, language=results.corpus.language), class_="scroll natural",
-            tabindex=0, role="region", aria_label="Attention map"),
+        tag("div", figure(panel, strongest(look), language=results.corpus.language),
+            class_="scroll natural", tabindex=0, role="region", aria_label="Attention map"),
     )  # fmt: skip

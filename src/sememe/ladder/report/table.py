@@ -24,7 +24,7 @@ from sememe.ladder.report.standing import (
     sentence,
     state_text,
 )
-from sememe.ladder.report.theme import FAMILY_TITLES
+from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Cell, Results, Rung, Task
 
 _COSTS = ("training", "MB")
@@ -89,7 +89,7 @@ def _width(results: Results) -> int:
 
 
 def _family_row(results: Results, family: str) -> Markup:
-    title = FAMILY_TITLES.get(family, family)
+    title = family_look(family)[0]
     heading = tag("th", tag("span", title), colspan=_width(results), scope="rowgroup")
     return tag("tr", heading, class_="family")
 

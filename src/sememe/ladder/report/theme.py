@@ -23,20 +23,21 @@ DARK = {
     "violet": "#b996e0", "slate": "#a9b0bd",
 }  # fmt: skip
 
-FAMILY_COLORS = {
-    "counts": "slate", "static": "blue", "language model": "ochre", "contextual": "red",
-}  # fmt: skip
-FAMILY_MARKS = {
-    "counts": "square", "static": "circle", "language model": "triangle", "contextual": "diamond",
-}  # fmt: skip
-FAMILY_TITLES = {
-    "counts": "Counts", "static": "Static vectors", "language model": "Language models",
-    "contextual": "Contextual models",
-}  # fmt: skip
+FAMILIES = {
+    "counts": ("Counts", "square", "slate"),
+    "static": ("Static vectors", "circle", "blue"),
+    "language model": ("Language models", "triangle", "ochre"),
+    "contextual": ("Contextual models", "diamond", "red"),
+}
 
 # Groups of words and senses take these in turn; each color has its own mark, too.
 SERIES = ("blue", "red", "green", "ochre", "violet", "slate")
 MARKS = ("circle", "diamond", "square", "triangle", "cross", "ring")
+
+
+def family_look(family: str) -> tuple[str, str, str]:
+    """The title of a family, its mark and its color; one we do not know has its own."""
+    return FAMILIES.get(family, (family.capitalize(), "ring", "violet"))
 
 
 def colors(theme: Theme) -> str:

@@ -24,8 +24,12 @@ def write_report(results: Results, out: str | Path) -> Path:
     folder = Path(out)
     pictures = _pictures(results)
     for name, panel in pictures.items():
-        _write(folder / PICTURES / f"{name}.svg", standalone(panel))
-    paths = {name: f"{PICTURES}/{name}.svg" for name in pictures}
+        path = folder / PICTURES / f"{name}.svg"
+        if panel is not None:
+            _write(path, standalone(panel))
+        else:
+            path.unlink(missing_ok=True)  # that of an earlier report
+    paths = {name: f"{PICTURES}/{name}.svg" for name, panel in pictures.items() if panel}
     _write(folder / TEXT, markdown(results, paths))
     _write(folder / PAGE, page(results))
     results.save(folder)
@@ -37,7 +41,7 @@ def _write(path: Path, text: str) -> None:
         scratch.write_text(text, encoding="utf-8")
 
 
-def _pictures(results: Results) -> dict[str, Panel]:
+def _pictures(results: Results) -> dict[str, Panel | None]:
     """The charts of the page, each group of them as one picture for the Markdown."""
     looks = results.looks
     quality: list[Panel | None] = []
@@ -64,9 +68,8 @@ def _pictures(results: Results) -> dict[str, Panel]:
             1,
         ),
     }
-    drawn = {}
+    drawn: dict[str, Panel | None] = {}
     for name, (title, panels, columns) in groups.items():
         known = [panel for panel in panels if panel is not None]
-        if known:
-            drawn[name] = arranged(title, known, columns)
+        drawn[name] = arranged(title, known, columns) if known else None
     return drawn
