@@ -87,6 +87,20 @@ def test_budgets_become_steps():
     assert speed.extent_within(5, 0).num_steps == 1
 
 
+def test_a_stall_does_not_count_as_speed(monkeypatch):
+    from sememe.training import budget
+
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+
+    def step(index: int) -> None:
+        now[0] += 30.0 if index == budget.WARM_STEPS + 12 else 0.1
+
+    speed = budget.measure(step, lambda: None, lambda: None, budget_s=2_000)
+    assert speed.step_s == pytest.approx(0.1)
+    assert speed.spent_s > 30  # what it took is gone from the budget all the same
+
+
 def test_the_callers_random_numbers_and_settings_stay():
     objective = ToyObjective()
     torch.manual_seed(7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from sememe.errors import OptionError
 from sememe.options import Config, check_choices, check_ranges, option, parse_duration
@@ -24,6 +24,10 @@ _PASSING = (
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig(Config):
     """How a network is trained; the same steps follow whatever the number of processes."""
+
+    # A class that gives a choice of them has options of these names.
+    optimizer: ClassVar[str] = "adamw"
+    average_after: ClassVar[int] = 5
 
     budget: str = option(
         "", "Time to train, such as 20m; the speed is measured, then a number of steps is fixed."
@@ -69,7 +73,7 @@ class TrainingConfig(Config):
         )
         check_ranges(
             self, steps=(0, 10**12), epochs=(0, 10**6), batch_size=(0, 10**7), length=(2, 2**20),
-            accumulate=(1, 10**6), learning_rate=(0, 10), warmup=(0, 10**12), final_rate=(0, 1),
+            accumulate=(1, 10**6), learning_rate=(0, 1_000), warmup=(0, 10**12), final_rate=(0, 1),
             weight_decay=(0, 10), beta2=(0, 1), epsilon=(0, 1), clip=(0, 10**9),
             seed=(0, 2**63 - 1), workers=(0, 1_024), evaluate_every=(0, 10**12),
             evaluate_batches=(0, 10**9), checkpoint_minutes=(0, 10**9), keep=(1, 1_000),

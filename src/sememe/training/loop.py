@@ -18,6 +18,7 @@ import torch
 from sememe.errors import ArtifactError, DivergedError, OptionError
 from sememe.examples.randomness import stream_key
 from sememe.progress import History
+from sememe.training.averaged_sgd import averaged, begins_averaging, end_averaged
 from sememe.training.budget import Extent, extent_of, measure, said_of_budget
 from sememe.training.checkpointing import (
     HISTORY,
@@ -94,6 +95,7 @@ class Loop:
             if found is not None:
                 self._restore(found)
             self._guarded()
+            end_averaged(self.optimizer)
             if run.best is not None:
                 run.best.restore(self.objective)
         return self.history
@@ -292,12 +294,17 @@ class Loop:
         elif self.device.type == "cpu":  # a GPU would have to wait
             self.recorder.check()
         if self.run.validation is not None and (is_end or step % self.period == 0):
-            figures = self._validate()
-            named = {f"validation_{name}": value for name, value in figures.items()}
-            self.recorder.keep(step, named)
-            if self.run.best is not None:
-                self.run.best.look(figures, step, self.objective)
+            with averaged(self.optimizer):
+                figures = self._validate()
+                named = {f"validation_{name}": value for name, value in figures.items()}
+                self.recorder.keep(step, named)
+                if self.run.best is not None:
+                    self.run.best.look(figures, step, self.objective)
             self.recorder.pause()
+        # Without validations nobody can tell how far it has come.
+        is_late = self.run.validation is None and 2 * step >= self.num_steps
+        if begins_averaging(self.optimizer, self.history, self.config.average_after, is_late):
+            self.run.reporter.note(f"Averaging the weights from step {step:,} on.")
 
     def _is_hopeless(self) -> bool:
         """Whether enough validations in a row have brought nothing."""

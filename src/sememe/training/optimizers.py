@@ -1,4 +1,4 @@
-"""AdamW as the papers use it: weights decay, biases and the gains of norms do not."""
+"""AdamW as the papers use it, or averaged SGD: weights decay, biases and gains of norms do not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from torch import nn, optim
 
+from sememe.training.averaged_sgd import AveragedSGD
 from sememe.training.config import TrainingConfig
 
 
@@ -36,10 +37,16 @@ def parameter_groups(
 
 def make_optimizer(
     module: nn.Module, config: TrainingConfig, groups: Sequence[RateGroup] | None = None
-) -> optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019) in one fused pass over the parameters of each group."""
+) -> optim.Optimizer:
+    """AdamW (Loshchilov & Hutter 2019) in one fused pass over the parameters of each group.
+
+    Or, where the options say so, SGD that averages its weights in the end.
+    """
+    own = parameter_groups(module, config.weight_decay, groups)
+    if config.optimizer == "asgd":
+        return AveragedSGD([group for group in own if group["params"]], lr=config.learning_rate)
     return optim.AdamW(
-        parameter_groups(module, config.weight_decay, groups),
+        own,
         lr=config.learning_rate,
         betas=(0.9, config.beta2),
         eps=config.epsilon,
