@@ -28,6 +28,11 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     }
 
 
+def style_entries(names: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The marks and colors of groups for a legend."""
+    return [(*look, name) for name, look in styles(names).items()]
+
+
 def word_panels(results: Results, look: WordsLook) -> list[tuple[Rung, Panel]]:
     """Draw the same words in every rung that has them."""
     style = styles(list(look.groups))

@@ -17,7 +17,7 @@ from sememe.ladder.report.figures import (
     text_width,
     unit,
 )
-from sememe.ladder.report.maps import styles, use_panels, word_panels
+from sememe.ladder.report.maps import style_entries, use_panels, word_panels
 from sememe.ladder.report.markup import Markup, escaped, tag
 from sememe.ladder.report.panels import Panel, legend_row, line, mark, text
 from sememe.ladder.report.quality import rank_panel
@@ -43,17 +43,33 @@ def standalone(panel: Panel, theme: Theme = "auto") -> str:
     )
 
 
-def arranged(title: str, panels: Sequence[Panel], columns: int = 3) -> Panel:
-    """Several panels in rows, as one."""
+def arranged(
+    title: str,
+    panels: Sequence[Panel],
+    columns: int = 3,
+    legend: Sequence[tuple[str, str, str]] = (),
+) -> Panel:
+    """Several panels in rows, as one; above them what their marks mean."""
     columns = min(columns, len(panels))
     wide, high = max(panel.width for panel in panels), max(panel.height for panel in panels)
     num_rows = math.ceil(len(panels) / columns)
-    whole = Panel(
-        title, columns * wide + (columns - 1) * _GAP, num_rows * high + (num_rows - 1) * _GAP
-    )
+    top = 32.0 if legend else 0.0
+    width, height = columns * (wide + _GAP) - _GAP, top + num_rows * (high + _GAP) - _GAP
+    whole = Panel(title, width, height)
+    legend_row(whole, legend, 0, 11)
     for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
-        whole.add(panel.svg(x=column * (wide + _GAP), y=row * (high + _GAP)))
+        whole.add(panel.svg(x=column * (wide + _GAP), y=top + row * (high + _GAP)))
+    return whole
+
+
+def stacked(title: str, blocks: Sequence[Panel]) -> Panel:
+    """Pictures below each other, as one."""
+    whole = Panel(title, max(block.width for block in blocks), 0.0)
+    for block in blocks:
+        whole.height += _GAP if whole.height else 0.0
+        whole.add(block.svg(x=0.0, y=whole.height))
+        whole.height += block.height
     return whole
 
 
@@ -109,8 +125,7 @@ def _with_senses(results: Results, panel: Panel | None) -> Panel | None:
     look = results.looks.contexts
     if panel is None or look is None:
         return panel
-    style = styles([use.sense for use in look.sentences])
-    entries = [(*style[name], shortened(name, 24)) for name in style]
+    entries = style_entries([shortened(use.sense, 24) for use in look.sentences])
     whole = Panel(panel.title, panel.width, 300)
     whole.add(panel.svg(x=0.0, y=0.0))
     whole.add(text(0, panel.height + 20, f"Uses of “{look.word}” by sense:", kind="axis"))

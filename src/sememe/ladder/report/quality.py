@@ -43,6 +43,13 @@ _COSTS: dict[Cost, _CostAxis] = {
 }
 
 
+def family_entries(results: Results) -> list[tuple[str, str, str]]:
+    """The marks and colors of families for a legend."""
+    known = dict.fromkeys(rung.family for rung in done_rungs(results))
+    looks = [family_look(family) for family in known]
+    return [(shape, color, title) for title, shape, color in looks]
+
+
 def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
     """Draw the scores of one task against what the rungs cost, with the hardest baseline."""
     axis, found = _COSTS[cost], numbers(results, task)

@@ -8,13 +8,19 @@ from sememe.ladder.report.attention import attention_panel, name_of, strongest
 from sememe.ladder.report.costs import cost_table
 from sememe.ladder.report.figures import listed, plural
 from sememe.ladder.report.losses import loss_panels
-from sememe.ladder.report.maps import excerpt_parts, is_one_point, styles, use_panels, word_panels
+from sememe.ladder.report.maps import (
+    excerpt_parts,
+    is_one_point,
+    style_entries,
+    styles,
+    use_panels,
+    word_panels,
+)
 from sememe.ladder.report.markup import Markup, join, tag
 from sememe.ladder.report.panels import Panel, legend
-from sememe.ladder.report.quality import Cost, rank_panel, task_panel
+from sememe.ladder.report.quality import Cost, family_entries, rank_panel, task_panel
 from sememe.ladder.report.standing import done_rungs, mean_ranks, sentence
 from sememe.ladder.report.summary import task_facts
-from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Results, Rung
 
 
@@ -35,13 +41,6 @@ def grid(panels: Sequence[Panel], kind: str = "", *, language: str = "") -> Mark
 def prose(text: str) -> Markup:
     """A paragraph of explanation."""
     return tag("p", text, class_="prose")
-
-
-def families_legend(results: Results) -> Markup:
-    """Which mark belongs to which family."""
-    known = dict.fromkeys(rung.family for rung in done_rungs(results))
-    looks = [family_look(family) for family in known]
-    return legend([(shape, color, title) for title, shape, color in looks])
 
 
 def tasks_section(results: Results) -> Markup | None:
@@ -65,7 +64,7 @@ def quality_section(results: Results) -> Markup | None:
     if not any(panels.values()):
         return None
     return join(
-        families_legend(results),
+        legend(family_entries(results)),
         grid([panel for panel in overview if panel is not None], "pair"),
         prose(_about_ranks(results)),
         tag("h3", "Task by task"),
@@ -141,14 +140,13 @@ def words_section(results: Results) -> Markup | None:
     drawn = word_panels(results, look) if look else []
     if look is None or not drawn:
         return None
-    style = styles(list(look.groups))
     return join(
         prose(
             "The vectors of the same words, each model's own two directions of largest variance. "
             "Groups were chosen beforehand; where a model knows them, words of one mark lie "
             "together. Distances can be compared within a panel only." + _without(results, drawn)
         ),
-        legend([(*style[name], name) for name in look.groups]),
+        legend(style_entries(list(look.groups))),
         grid([panel for _, panel in drawn], language=results.corpus.language),
     )
 
@@ -177,7 +175,7 @@ def contexts_section(results: Results) -> Markup | None:
             "model has one vector for all of them. Point at a mark to read its sentence."
             + _without(results, drawn)
         ),
-        legend([(*style[name], name) for name in style]),
+        legend(style_entries(list(style))),
         grid([panel for rung, panel in drawn if not is_one_point(look, rung)],
              language=results.corpus.language),
         grid([panel for rung, panel in drawn if is_one_point(look, rung)], "tiny",

@@ -101,7 +101,7 @@ def _row(results: Results, rung: Rung, marks: Marks, notes: Footnotes) -> Markup
     name = tag("th", rung.title, scope="row", title=rung.name)
     cells = [results.cell(rung.name, task.name) for task in results.tasks]
     if rung.state != "done" and not any(has_number(cell) for cell in cells):
-        why = tag("td", state_text(rung), colspan=_width(results) - 1, class_="gone")
+        why = tag("td", tag("span", state_text(rung)), colspan=_width(results) - 1, class_="gone")
         return tag("tr", name, why)
     scores = [
         _cell(results, rung, task, cell, marks[task.name], notes)
