@@ -111,8 +111,8 @@ def test_averaging_begins_when_it_comes_no_further():
 
 def test_the_mean_is_validated_and_is_what_remains():
     validation = Rising()
-    objective, loop = run(validation=validation, steps=25)
-    plain, _ = run(validation=None, steps=25, average_after=99)
+    objective, _ = run(validation=validation, steps=25)
+    plain, _ = run(validation=Rising(), steps=25, average_after=99)
     assert len(validation.seen) == 5
     assert_same(validation.seen[-1], weights(objective))
     with pytest.raises(AssertionError):
