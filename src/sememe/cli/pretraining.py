@@ -12,8 +12,8 @@ from sememe.cli.screen import print_json
 from sememe.cli.training import checked_out
 
 if TYPE_CHECKING:
-    from sememe.networks.pretraining import Pretrained
-    from sememe.text.settings import TextSettings
+    from sememe.networks.language_model import LanguageModel
+    from sememe.progress import Reporter
 
 Preview = Annotated[
     bool, flag("--preview", help="Train nothing; show the first examples a training would see.")
@@ -42,33 +42,29 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def train(
-    model: Pretrained,
+    model: LanguageModel,
     corpus: Any,
     *,
-    text: TextSettings,
-    tokenizer: Path | None,
-    store: Path | None,
     out: Path | None,
-    resume: bool,
-    preview: bool,
     json: bool,
     quiet: bool,
+    preview: bool = False,
+    **asked: Any,
 ) -> None:
-    """Fit a network as the options say, or show examples, and tell how it went."""
+    """Fit a language model with what is asked of `fit`, or show examples; tell how it went."""
+    from sememe.networks.word_model import WordModel
     from sememe.progress import Reporter
 
     reporter = Reporter(quiet=quiet)
     if preview:
-        _show(model, corpus, text, tokenizer, store, reporter, json)
+        _show(model, corpus, reporter, json, **asked)
         return
     out = checked_out(out, model.kind)
-    model.fit(
-        corpus, tokenizer=tokenizer, text=text, store=store, out=out, resume=resume,
-        progress=reporter,
-    )  # fmt: skip
+    model.fit(corpus, out=out, progress=reporter, **asked)
     figures = model.history.last()
     if json:
-        print_json({"path": str(out), "figures": figures})
+        words = {"words": len(model.vocabulary)} if isinstance(model, WordModel) else {}
+        print_json({"path": str(out), **words, "figures": figures})
         return
     typer.echo(f"Saved {type(model).__name__} {model.preset} to {out}")
     for line in summary(figures):
@@ -85,6 +81,8 @@ def summary(figures: dict[str, Any]) -> list[str]:
         for name, value in figures.items()
         if name.startswith("validation_")
     }
+    if "unigram_perplexity" in own or "ranking_accuracy" in own:
+        return [_word_line(own)]
     marks = [name.removesuffix("perplexity") for name in own if name.endswith("perplexity")]
     lines = []
     for mark in sorted(marks):
@@ -93,6 +91,19 @@ def summary(figures: dict[str, Any]) -> list[str]:
         }
         lines += [f"{mark[:-1]}: {line}" if mark else line for line in _lines(part)]
     return lines
+
+
+def _word_line(own: dict[str, Any]) -> str:
+    """The figures of a model over words."""
+    if "ranking_accuracy" in own:
+        return f"windows told from broken ones: {own['ranking_accuracy']:.1%}"
+    told = f"perplexity {own['perplexity']:,.1f}"
+    if "backward_perplexity" in own:
+        told = (
+            f"perplexity: {own['forward_perplexity']:,.1f} forwards, "
+            f"{own['backward_perplexity']:,.1f} backwards"
+        )
+    return f"{told} (by frequency alone: {own['unigram_perplexity']:,.1f})"
 
 
 def _lines(own: dict[str, Any]) -> list[str]:
@@ -113,19 +124,13 @@ def _lines(own: dict[str, Any]) -> list[str]:
 
 
 def _show(
-    model: Pretrained,
-    corpus: Any,
-    text: TextSettings,
-    tokenizer: Path | None,
-    store: Path | None,
-    reporter: Any,
-    as_json: bool,
+    model: Any, corpus: Any, reporter: Reporter, as_json: bool, *, resume: bool, **asked: Any
 ) -> None:
     from dataclasses import asdict
 
     from sememe.examples.preview import render
 
-    shown = model.preview(corpus, tokenizer=tokenizer, text=text, store=store, progress=reporter)
+    shown = model.preview(corpus, progress=reporter, **asked)
     if as_json:
         print_json([asdict(row) for row in shown])
     else:

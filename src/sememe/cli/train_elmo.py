@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from sememe.cli import pretraining, training
 from sememe.cli.options import Json, Quiet, expand
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples
 from sememe.networks.elmo_config import CasedTextSettings, ELMoTrainingConfig
 
 EXAMPLES = examples(
@@ -69,32 +69,12 @@ def elmo(
     from dataclasses import asdict
 
     from sememe.networks.elmo_model import ELMo
-    from sememe.progress import Reporter
 
     sizes = pretraining.given(
         num_layers=num_layers, num_cells=num_cells, width=width, filters=filters,
         num_highways=num_highways, dropout=dropout, cell_clip=cell_clip, output_clip=output_clip,
     )  # fmt: skip
     model = ELMo(preset, input=input, **sizes, **asdict(config))
-    out = training.checked_out(out, model.kind)
-    model.fit(
-        corpus, text=text, store=store, out=out, resume=resume, progress=Reporter(quiet=quiet)
-    )
-    figures = model.history.last()
-    if json:
-        print_json({"path": str(out), "words": len(model.vocabulary), "figures": figures})
-        return
-    typer.echo(f"Saved ELMo {preset} to {out}")
-    if line := summary(figures):
-        typer.echo(line)
-
-
-def summary(figures: dict[str, Any]) -> str:
-    """The perplexities of the last validation, beside what counts alone would reach."""
-    if "validation_perplexity" not in figures:
-        return ""
-    return (
-        f"perplexity: {figures['validation_forward_perplexity']:,.1f} forwards, "
-        f"{figures['validation_backward_perplexity']:,.1f} backwards "
-        f"(by frequency alone: {figures['validation_unigram_perplexity']:,.1f})"
+    pretraining.train(
+        model, corpus, text=text, store=store, out=out, resume=resume, json=json, quiet=quiet
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from sememe.cli import pretraining, training
 from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples
 from sememe.networks.nnlm_config import NNLMTrainingConfig
 from sememe.text.settings import TextSettings
 
@@ -63,33 +63,13 @@ def nnlm(
     from dataclasses import asdict
 
     from sememe.networks.nnlm_model import NNLM
-    from sememe.progress import Reporter
 
     sizes = pretraining.given(window=window, dim=dim, num_hidden=num_hidden, dropout=dropout)
     architecture = "ranking" if ranking else "softmax"
     model = NNLM(preset, architecture=architecture, direct=direct, **sizes, **asdict(config))
-    out = training.checked_out(out, model.kind)
-    model.fit(
-        corpus, text=text, store=store, out=out, resume=resume, progress=Reporter(quiet=quiet)
+    pretraining.train(
+        model, corpus, text=text, store=store, out=out, resume=resume, json=json, quiet=quiet
     )
-    figures = model.history.last()
-    if json:
-        print_json({"path": str(out), "words": len(model.vocabulary), "figures": figures})
-        return
-    typer.echo(f"Saved NNLM {preset} to {out}")
-    if line := summary(figures):
-        typer.echo(line)
-    word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
-    typer.echo(f"Try: sememe neighbors {out} {word}")
-
-
-def summary(figures: dict[str, Any]) -> str:
-    """What the last validation found, beside what counts alone would reach."""
-    if "validation_perplexity" in figures:
-        return (
-            f"perplexity {figures['validation_perplexity']:,.1f} "
-            f"(by frequency alone: {figures['validation_unigram_perplexity']:,.1f})"
-        )
-    if "validation_ranking_accuracy" in figures:
-        return f"windows told from broken ones: {figures['validation_ranking_accuracy']:.1%}"
-    return ""
+    if not json:
+        word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
+        typer.echo(f"Try: sememe neighbors {out} {word}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from sememe.cli import pretraining, training
 from sememe.cli.options import Json, Quiet, expand
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples
 from sememe.networks.awd_config import ULMFiTTrainingConfig
 from sememe.text.settings import TextSettings
 
@@ -64,30 +64,13 @@ def ulmfit(
     from dataclasses import asdict
 
     from sememe.networks.awd_model import ULMFiT
-    from sememe.progress import Reporter
 
     sizes = pretraining.given(
         num_layers=num_layers, num_cells=num_cells, width=width, dropout_factor=dropout_factor
     )
     model = ULMFiT(preset, start=start, **sizes, **asdict(config))
-    out = training.checked_out(out, model.kind)
     # Text is read as that of the model to start from was, where nothing else is said.
     own = None if start is not None and text == TextSettings() else text
-    model.fit(corpus, text=own, store=store, out=out, resume=resume, progress=Reporter(quiet=quiet))
-    figures = model.history.last()
-    if json:
-        print_json({"path": str(out), "words": len(model.vocabulary), "figures": figures})
-        return
-    typer.echo(f"Saved ULMFiT {model.preset} to {out}")
-    if line := summary(figures):
-        typer.echo(line)
-
-
-def summary(figures: dict[str, Any]) -> str:
-    """The perplexity of the last validation, beside what counts alone would reach."""
-    if "validation_perplexity" not in figures:
-        return ""
-    return (
-        f"perplexity {figures['validation_perplexity']:,.1f} "
-        f"(by frequency alone: {figures['validation_unigram_perplexity']:,.1f})"
+    pretraining.train(
+        model, corpus, text=own, store=store, out=out, resume=resume, json=json, quiet=quiet
     )
