@@ -36,6 +36,7 @@ RUNGS = [
     ),
     Rung(
         name="bert", title="BERT", family="contextual", state="done", command="sememe train bert",
+        options={"num_layers": 2, "width": 128, "init": ""},
         train_s=61.0, tokens=1_300_000, tokens_per_s=21_311.0, parameters=4_512_345, megabytes=18.2,
         history=[Point(1.0, 100, 9.1), Point(2.0, 200, None), Point(3.0, 300, 7.25)],
     ),

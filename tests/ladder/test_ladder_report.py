@@ -19,7 +19,7 @@ from sememe.ladder.report.page import page
 from sememe.ladder.report.standing import mean_ranks, near_best
 from sememe.ladder.report.summary import summary
 from sememe.ladder.report.theme import DARK, FAMILIES, LIGHT, MARKS, SERIES
-from sememe.ladder.results import Cell, Looks, Point, Results, WordPoint, WordsLook
+from sememe.ladder.results import Cell, Looks, Point, Results, Rung, WordPoint, WordsLook
 
 EMPTY_TAGS = {"meta", "br", "hr", "input", "col"}
 TABLE_PARTS = ("th", "td")
@@ -120,10 +120,11 @@ def test_every_figure_of_the_json_is_in_both_tables(tmp_path):
     for rung in content["rungs"]:
         if rung["state"] == "done":
             costs = rows_of(Reader((tmp_path / "report.html").read_text()), 1)[rung["title"]]
-            assert costs[1:5] == [
-                duration(rung["train_s"]), count(rung["tokens"]), count(rung["tokens_per_s"]),
-                count(rung["parameters"]),
-            ]  # fmt: skip
+            known = (
+                (duration, rung["train_s"]), (count, rung["tokens"]),
+                (count, rung["tokens_per_s"]), (count, rung["parameters"]),
+            )  # fmt: skip
+            assert costs[1:5] == [show(value) if value else "–" for show, value in known]
 
 
 def test_the_best_is_marked_and_what_cannot_be_told_from_it_too():
@@ -298,6 +299,33 @@ def test_the_summary_says_what_the_figures_say():
         "contextual models reach 71.8 %, static vectors reach 50.0 %, mean of context vectors 68.1"
         in text
     )
+
+
+def test_models_that_learned_elsewhere_are_not_said_to_have_learned_here():
+    results = made_results()
+    own = Rung(name="mine", title="runs/mine", family="static", state="done", megabytes=3.0)
+    cells = [Cell(rung="mine", task="odd", scores=[90.0, 90.0], mean=90.0, sd=0.0)]
+    more = replace(results, rungs=[*results.rungs, own], cells=[*results.cells, *cells])
+    told = " ".join(summary(more))
+    assert "Three models" in told
+    assert "Beside them stands runs/mine, which did not learn from it." in told
+    text = page(more)
+    assert "no time of training to draw of One-hot and runs/mine" in text
+    titles = re.findall(r"<title>(runs/mine: [^<]*)</title>", text)
+    assert titles and all("MB" in title for title in titles)
+
+
+def test_what_was_run_is_told():
+    results = made_results()
+    shown = "".join(Reader(page(results)).text)
+    told = markdown(results, {})
+    for text in (shown, told):
+        assert "sememe ladder --budget 30s" in text and "sememe train bert" in text
+        assert "numpy 2.1.0" in text and "1, 2" in text and "2 cores of a chip, 8 GiB" in text
+        assert "900 documents, 45,000 words" in text and "Every tenth is held out." in text
+        assert "Vectors are frozen in sentence tasks." in text
+    assert "num_layers 2, width 128" in shown and "init" not in shown
+    assert "`` sememe train word2vec --out 'my `runs`' ``" in told
 
 
 def test_one_seed_has_no_deviation():

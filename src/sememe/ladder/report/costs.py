@@ -5,7 +5,7 @@ from __future__ import annotations
 from sememe.ladder.report.figures import DASH, count, duration, megabytes
 from sememe.ladder.report.markup import Markup, tag
 from sememe.ladder.report.standing import done_rungs, mean_ranks
-from sememe.ladder.results import Results
+from sememe.ladder.results import Results, Rung
 
 HEADINGS = ("Model", "Mean rank", "Training", "Tokens seen", "Tokens/s", "Parameters", "MB")
 
@@ -18,14 +18,22 @@ def cost_rows(results: Results) -> list[list[str]]:
         [
             rung.title,
             f"{means[rung.name]:.1f}" if rung.name in means else DASH,
-            duration(rung.train_s),
-            count(rung.tokens),
-            count(rung.tokens_per_s),
-            count(rung.parameters),
-            megabytes(rung.megabytes),
+            *known_costs(rung),
         ]
         for rung in done_rungs(results)
     ]
+
+
+def known_costs(rung: Rung) -> list[str]:
+    """Time, tokens, rate, parameters and megabytes; a dash where there is none to tell."""
+    costs = (
+        (duration, rung.train_s),
+        (count, rung.tokens),
+        (count, rung.tokens_per_s),
+        (count, rung.parameters),
+        (megabytes, rung.megabytes),
+    )
+    return [show(value) if value else DASH for show, value in costs]
 
 
 def cost_table(results: Results) -> Markup:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sememe.errors import OptionError
+from sememe.ladder.report.costs import known_costs
 from sememe.ladder.report.figures import (
     cell_text,
-    duration,
     has_number,
-    megabytes,
     score,
     shortened,
     text_width,
@@ -200,7 +199,8 @@ def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: flo
         panel.add(text(x, y, cell_text(cell), kind=kind, anchor="end"))
         if task.unit == "%" and cell is not None and cell.mean is not None and has_number(cell):
             _bar(panel, x, y + 4, column - 18, cell.mean, "faint" if weak else "blue", is_best)
-    for index, words in enumerate((duration(rung.train_s), megabytes(rung.megabytes))):
+    time, *_, size = known_costs(rung)
+    for index, words in enumerate((time, size)):
         x = panel.width - _COST * (1 - index)
         panel.add(text(x, y, words, kind="cell soft", anchor="end"))
 

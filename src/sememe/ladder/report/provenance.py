@@ -5,7 +5,7 @@ from __future__ import annotations
 from sememe.ladder.report.figures import plural
 from sememe.ladder.report.markup import Markup, join, tag
 from sememe.ladder.report.summary import budget_text, corpus_text, machine_text
-from sememe.ladder.results import Results
+from sememe.ladder.results import Results, Rung
 
 
 def facts(results: Results) -> list[tuple[str, str]]:
@@ -32,7 +32,7 @@ def run_section(results: Results) -> Markup:
         command = tag("dd", tag("code", results.command))
         rows.insert(0, tag("div", tag("dt", "Command"), command))
     commands = [
-        tag("div", tag("dt", rung.title), tag("dd", tag("code", rung.command)))
+        tag("div", tag("dt", rung.title), tag("dd", tag("code", rung.command), _options(rung)))
         for rung in results.rungs
         if rung.command
     ]
@@ -42,3 +42,9 @@ def run_section(results: Results) -> Markup:
         tag("dl", *commands, class_="facts commands"),
     )
     return join(tag("dl", *rows, class_="facts"), *(again if commands else ()))
+
+
+def _options(rung: Rung) -> Markup | None:
+    """The options of a rung that say something, below its command."""
+    told = [f"{name} {value}" for name, value in rung.options.items() if value not in (None, "")]
+    return tag("div", ", ".join(told), class_="soft") if told else None

@@ -50,10 +50,15 @@ def family_entries(results: Results) -> list[tuple[str, str, str]]:
     return [(shape, color, title) for title, shape, color in looks]
 
 
+def with_cost(results: Results, cost: Cost) -> list[Rung]:
+    """The trained rungs whose cost is known; that of an own model may not be."""
+    return [rung for rung in done_rungs(results) if _COSTS[cost].of(rung) > 0]
+
+
 def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
     """Draw the scores of one task against what the rungs cost, with the hardest baseline."""
     axis, found = _COSTS[cost], numbers(results, task)
-    rungs = [rung for rung in done_rungs(results) if rung.name in found]
+    rungs = [rung for rung in with_cost(results, cost) if rung.name in found]
     if not rungs:
         return None
     hardest = best_baseline(task)
@@ -108,11 +113,14 @@ def rank_panel(
     ranks, axis = mean_ranks(results), _COSTS[cost]
     if ranks is None:
         return None
-    rungs = [rung for rung in done_rungs(results) if rung.name in ranks.means]
+    rungs = [rung for rung in with_cost(results, cost) if rung.name in ranks.means]
+    if not rungs:
+        return None
     bottom, right = height - (HEIGHT - _BOTTOM), width - (WIDTH - _RIGHT)
     across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, right)
-    up = linear([1.0, float(len(rungs))], _TOP, bottom, num_ticks=6, pad=0.05)
-    up = Scale(up.low, up.high, up.start, up.end, _whole_ticks(len(rungs)))
+    num_ranked = len(ranks.means)
+    up = linear([1.0, float(num_ranked)], _TOP, bottom, num_ticks=6, pad=0.05)
+    up = Scale(up.low, up.high, up.start, up.end, _whole_ticks(num_ranked))
     told = "; ".join(
         f"{rung.title} {ranks.means[rung.name]:.1f} at {axis.show(axis.of(rung))}" for rung in rungs
     )
@@ -120,7 +128,7 @@ def rank_panel(
     heading(
         panel,
         f"Mean rank over {len(ranks.tasks)} tasks",
-        f"1 is the best of {len(rungs)} models",
+        f"1 is the best of {num_ranked} models",
     )
     for value, label in up.ticks:
         panel.add(

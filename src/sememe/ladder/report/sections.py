@@ -18,7 +18,7 @@ from sememe.ladder.report.maps import (
 )
 from sememe.ladder.report.markup import Markup, join, tag
 from sememe.ladder.report.panels import Panel, legend
-from sememe.ladder.report.quality import Cost, family_entries, rank_panel, task_panel
+from sememe.ladder.report.quality import Cost, family_entries, rank_panel, task_panel, with_cost
 from sememe.ladder.report.standing import done_rungs, mean_ranks, sentence
 from sememe.ladder.report.summary import task_facts
 from sememe.ladder.results import Results, Rung
@@ -70,7 +70,7 @@ def quality_section(results: Results) -> Markup | None:
         tag("h3", "Task by task"),
         prose(
             "Each task in its own unit; the dashed line is its best baseline, bars are ± one "
-            "standard deviation. Both axes of cost go by ratios."
+            "standard deviation. Both axes of cost go by ratios." + _about_costs(results)
         ),
         _switch(),
         tag("div", grid(panels["time"]), class_="choice by-time"),
@@ -111,6 +111,17 @@ def _about_ranks(results: Results) -> str:
         f"but tell only the order and not by how much; that is in the panels below. Ranked over "
         f"the columns that all of these models have: {titles}.{tail}"
     )
+
+
+def _about_costs(results: Results) -> str:
+    parts = []
+    costs: tuple[tuple[Cost, str], ...] = (("time", "no time of training"), ("size", "no size"))
+    for cost, words in costs:
+        known = {rung.name for rung in with_cost(results, cost)}
+        rest = [rung.title for rung in done_rungs(results) if rung.name not in known]
+        if rest:
+            parts.append(f" There is {words} to draw of {listed(rest)}.")
+    return "".join(parts)
 
 
 def losses_section(results: Results) -> Markup | None:

@@ -16,6 +16,11 @@ def done_rungs(results: Results) -> list[Rung]:
     return [rung for rung in results.rungs if rung.state == "done"]
 
 
+def learned_here(rung: Rung) -> bool:
+    """Whether a rung learned from this text: an own model, and one left untrained, did not."""
+    return rung.state == "done" and (rung.tokens > 0 or rung.family == "counts")
+
+
 def numbers(results: Results, task: Task) -> dict[str, Cell]:
     """The cells of a column that hold a figure, by rung."""
     names = [rung.name for rung in results.rungs]

@@ -17,6 +17,7 @@ from sememe.ladder.report.standing import (
     best_baseline,
     done_rungs,
     is_above_baseline,
+    learned_here,
     numbers,
     sentence,
 )
@@ -85,7 +86,7 @@ def language_name(code: str) -> str:
 
 
 def _what_was_run(results: Results) -> str:
-    done, corpus = done_rungs(results), results.corpus
+    done, corpus = [rung for rung in results.rungs if learned_here(rung)], results.corpus
     if not done:
         return f"No model has been trained yet on {corpus.name}."
     where = results.machine.gpu or plural(results.machine.cores, "core")
@@ -96,7 +97,14 @@ def _what_was_run(results: Results) -> str:
         f"({count(corpus.train_words)} words{f' of {language}' if language else ''}), "
         f"with {budget_text(results)} each on {where}, and did the same "
         f"{small_number(len(results.tasks))} task{'s' * (len(results.tasks) != 1)}."
+        f"{_beside(results)}"
     )
+
+
+def _beside(results: Results) -> str:
+    others = [rung.title for rung in done_rungs(results) if not learned_here(rung)]
+    verb = "stands" if len(others) == 1 else "stand"
+    return f" Beside them {verb} {listed(others)}, which did not learn from it." if others else ""
 
 
 def _who_leads(results: Results) -> str:
@@ -144,10 +152,10 @@ def _against_baselines(results: Results) -> str:
 
 def _senses(results: Results, task: Task) -> str:
     found, hardest = numbers(results, task), best_baseline(task)
-    families = {rung.name: rung.family for rung in results.rungs}
+    families = {rung.name: rung.family for rung in results.rungs if learned_here(rung)}
     parts = []
     for family, title in (("contextual", "contextual models"), ("static", "static vectors")):
-        means = [cell.mean or 0.0 for name, cell in found.items() if families[name] == family]
+        means = [cell.mean or 0.0 for name, cell in found.items() if families.get(name) == family]
         if means:
             low, high = min(means), max(means)
             span = score(low) if score(low) == score(high) else f"{score(low)} to {score(high)}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from sememe.ladder.report.costs import known_costs
 from sememe.ladder.report.figures import (
     DASH,
-    duration,
     has_number,
     has_spread,
-    megabytes,
     plural,
     score,
     unit,
@@ -107,8 +106,8 @@ def _row(results: Results, rung: Rung, marks: Marks, notes: Footnotes) -> Markup
         _cell(results, rung, task, cell, marks[task.name], notes)
         for task, cell in zip(results.tasks, cells, strict=True)
     ]
-    costs = [duration(rung.train_s), megabytes(rung.megabytes)]
-    return tag("tr", name, *scores, *(tag("td", cost, class_="cost") for cost in costs))
+    time, *_, size = known_costs(rung)
+    return tag("tr", name, *scores, *(tag("td", cost, class_="cost") for cost in (time, size)))
 
 
 def _cell(
