@@ -119,3 +119,12 @@ def text_width(text: str, size: float) -> float:
 def shortened(text: str, length: int) -> str:
     """A text of at most so many characters, cut with an ellipsis."""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """A text that is about as wide as there is room, cut with an ellipsis."""
+    if text_width(text, size) <= width:
+        return text
+    while text and text_width(text + "…", size) > width:
+        text = text[:-1]
+    return text.rstrip() + "…"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sememe.ladder.report.figures import shortened, text_width
+from sememe.ladder.report.figures import fitted, text_width
 from sememe.ladder.report.markup import Markup, tag
 from sememe.ladder.report.scales import Scale
 from sememe.plots.labels import place_labels
@@ -104,9 +104,9 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 def heading(panel: Panel, content: str, below: str = "") -> None:
     """Write the panel's own heading at its top left, perhaps with a softer line below."""
-    panel.add(text(0, 13, shortened(content, 52), kind="head"))
+    panel.add(text(0, 13, fitted(content, panel.width, 14.5), kind="head"))
     if below:
-        panel.add(text(0, 28, shortened(below, 64), kind="axis"))
+        panel.add(text(0, 28, fitted(below, panel.width, 11), kind="axis"))
 
 
 def axes(panel: Panel, across: Scale, up: Scale, *, x_name: str, y_name: str) -> None:
@@ -145,7 +145,7 @@ def place_spots(
         panel.add(mark(spot.mark, spot.x, spot.y, spot.color, spot.title))
     spots = _merged(spots)
     points_N2 = np.array([(spot.x, spot.y) for spot in spots])
-    labels = [shortened(spot.label, 44) for spot in spots]
+    labels = [fitted(spot.label, 0.6 * panel.width, size) for spot in spots]
     wide_N = np.array([text_width(label, size) for label in labels])
     # Some air, because marks have an extent that place_labels does not know.
     sizes_N2 = np.stack([wide_N + 7, np.full(len(spots), size * 1.1 + 2)], axis=1)

@@ -10,6 +10,7 @@ from sememe.errors import OptionError
 from sememe.ladder.report.costs import known_costs
 from sememe.ladder.report.figures import (
     cell_text,
+    fitted,
     has_number,
     score,
     shortened,
@@ -144,7 +145,7 @@ def _table_panel(results: Results) -> Panel:
     has_baselines = any(best_baseline(task) for task in tasks)
     rows_end = 100 + _ROW * len(results.rungs)
     panel = Panel(results.title, width, rows_end + (10 if has_baselines else -14))
-    panel.add(text(0, 16, results.title, kind="title"))
+    panel.add(text(0, 16, fitted(results.title, width, 18), kind="title"))
     for index, task in enumerate(tasks):
         _column_head(panel, task, _FIRST + column * (index + 1), column)
     for index, name in enumerate(("training", "MB")):
@@ -164,9 +165,9 @@ def _table_panel(results: Results) -> Panel:
 
 
 def _column_head(panel: Panel, task: Task, x: float, column: float) -> None:
-    for index, words in enumerate(_wrapped(task.title, column - 14, 14)[::-1]):
+    for index, words in enumerate(_wrapped(task.title, column - 8, 13.5)[::-1]):
         panel.add(text(x, 58 - 14 * index, words, kind="cell strong", anchor="end"))
-    metric = shortened(unit(task), 14) + ("" if task.higher_is_better else " ↓")
+    metric = fitted(unit(task), column - 4, 10.5) + ("" if task.higher_is_better else " ↓")
     panel.add(text(x, 72, metric, kind="tick", anchor="end"))
 
 
@@ -174,21 +175,28 @@ def _wrapped(title: str, width: float, size: float) -> list[str]:
     """A title on at most two lines."""
     words = title.split()
     if text_width(title, size) <= width or len(words) < 2:
-        return [shortened(title, max(4, int(width / (0.5 * size))))]
+        return [fitted(title, width, size)]
     cut = min(
         range(1, len(words)),
         key=lambda cut: max(len(" ".join(words[:cut])), len(" ".join(words[cut:]))),
     )
     parts = (" ".join(words[:cut]), " ".join(words[cut:]))
-    return [shortened(part, max(4, int(width / (0.5 * size)))) for part in parts]
+    return [fitted(part, width, size) for part in parts]
 
 
 def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: float) -> None:
     title, shape, color = family_look(rung.family)
     panel.add(mark(shape, 6, y - 4, color, title))
-    panel.add(text(19, y, shortened(rung.title, 24), kind="cell"))
+    panel.add(text(19, y, fitted(rung.title, _FIRST - 22, 12.5), kind="cell"))
     if rung.state != "done":
-        panel.add(text(_FIRST + 24, y, shortened(state_text(rung), 100), kind="cell soft"))
+        panel.add(
+            text(
+                _FIRST + 24,
+                y,
+                fitted(state_text(rung), panel.width - _FIRST - 24, 12.5),
+                kind="cell soft",
+            )
+        )
         return
     for index, task in enumerate(results.tasks):
         x = _FIRST + column * (index + 1)
