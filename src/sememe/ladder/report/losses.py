@@ -46,7 +46,7 @@ def _panel(rung: Rung, points: list[Point]) -> Panel:
     heading(panel, rung.title, f"{told}, {count(points[-1].tokens)} tokens")
     across = elapsed_scale(points[-1].seconds, _LEFT, _RIGHT)
     up = linear(losses, _BOTTOM, _TOP, num_ticks=3)
-    axes(panel, across, up, x_name="", y_name="")
+    axes(panel, across, up, right=_RIGHT)
     places = [(across(point.seconds), up(float(point.loss or 0.0))) for point in thinned(points)]
     color = family_look(rung.family)[2]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

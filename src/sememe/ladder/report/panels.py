@@ -109,10 +109,9 @@ def heading(panel: Panel, content: str, below: str = "") -> None:
         panel.add(text(0, 28, fitted(below, panel.width, 11), kind="axis"))
 
 
-def axes(panel: Panel, across: Scale, up: Scale, *, x_name: str, y_name: str) -> None:
-    """Draw faint rules at the ticks of the height, ticks below, and the names of both."""
-    left, right = across.start, across.end
-    bottom, top = up.start, up.end
+def axes(panel: Panel, across: Scale, up: Scale, *, right: float, x_name: str = "") -> None:
+    """Draw faint rules at the ticks of the height up to `right`, ticks below, and a name there."""
+    left, bottom = across.start, up.start
     for value, label in up.ticks:
         place = up(value)
         panel.add(line(left, place, right, place, "level"))
@@ -122,8 +121,8 @@ def axes(panel: Panel, across: Scale, up: Scale, *, x_name: str, y_name: str) ->
         place = across(value)
         panel.add(line(place, bottom, place, bottom + 4, "rule"))
         panel.add(text(place, bottom + 15, label, kind="tick", anchor="middle"))
-    panel.add(text(right, bottom + 29, x_name, kind="axis", anchor="end"))
-    panel.add(text(left - 2, top - 8, y_name, kind="axis"))
+    if x_name:
+        panel.add(text(right, bottom + 29, x_name, kind="axis", anchor="end"))
 
 
 def place_spots(

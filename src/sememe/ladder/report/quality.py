@@ -25,6 +25,8 @@ from sememe.ladder.results import Results, Rung, Task
 Cost = Literal["time", "size"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38.0, WIDTH - 8, 48.0, HEIGHT - 34
+# With one budget for all, many marks stand at the right end: their labels need both sides.
+_ROOM = 40.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
     hardest = best_baseline(task)
     values = [found[rung.name].mean or 0.0 for rung in rungs]
     ends = values + ([hardest[1]] if hardest else [])
-    across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, _RIGHT)
+    across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, _RIGHT - _ROOM)
     is_ratio = task.unit == "perplexity" and min(ends) >= 1
     up = (ratio_scale if is_ratio else linear)(ends, _BOTTOM, _TOP)
     told = "; ".join(
@@ -73,7 +75,7 @@ def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
     )
     panel = Panel(f"{task.title} against {axis.name}", note=f"{unit(task)}: {told}")
     heading(panel, task.title, unit(task) + ("" if task.higher_is_better else " (lower is better)"))
-    axes(panel, across, up, x_name=axis.name, y_name="")
+    axes(panel, across, up, right=_RIGHT, x_name=axis.name)
     spots = []
     for rung, value in zip(rungs, values, strict=True):
         x, y, cell = across(axis.of(rung)), up(value), found[rung.name]
@@ -117,7 +119,7 @@ def rank_panel(
     if not rungs:
         return None
     bottom, right = height - (HEIGHT - _BOTTOM), width - (WIDTH - _RIGHT)
-    across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, right)
+    across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, right - _ROOM)
     num_ranked = len(ranks.means)
     up = linear([1.0, float(num_ranked)], _TOP, bottom, num_ticks=6, pad=0.05)
     up = Scale(up.low, up.high, up.start, up.end, _whole_ticks(num_ranked))
@@ -136,7 +138,7 @@ def rank_panel(
             write(_LEFT - 6, up(value) + 3.5, label, kind="tick", anchor="end"),
         )
     below = Scale(up.low, up.high, bottom, _TOP, [])
-    axes(panel, across, below, x_name=axis.name, y_name="")
+    axes(panel, across, below, right=right, x_name=axis.name)
     spots = [
         _spot(
             rung,
