@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
+from torch.optim import Optimizer
 
 from sememe.errors import ArtifactError, DivergedError, OptionError
-from sememe.examples.randomness import stream_key
 from sememe.progress import History
 from sememe.training.averaged_sgd import averaged, begins_averaging, end_averaged
 from sememe.training.budget import Extent, extent_of, measure, said_of_budget
@@ -28,28 +27,21 @@ from sememe.training.checkpointing import (
     read_weights,
     write_state,
 )  # fmt: skip
-from sememe.training.feeding import Part, fed, own_parts, to_device
+from sememe.training.feeding import Part, fed, own_parts
 from sememe.training.interruption import Interruption
 from sememe.training.memory import explained_memory
 from sememe.training.objective import Totals
-from sememe.training.optimizers import make_optimizer, rest, set_rates
-from sememe.training.precision import (
-    TYPES,
-    choose_device,
-    choose_precision,
-    reproducible,
-    seed_device,
-)  # fmt: skip
+from sememe.training.precision import reproducible
 from sememe.training.rate_search import search_instead
 from sememe.training.records import Recorder
 from sememe.training.run import Run
 from sememe.training.schedules import rate_at
+from sememe.training.stepping import Stepper
 
 _RECORDS = 200  # about as many records a run leaves in its history
 # Steps between two records at least, by the kind of the device: a record waits for a GPU, which
 # then waits for the next step.
 LEAST_PERIOD = {"cuda": 5}
-_DROPOUT = 0x44  # the purpose of a stream of random numbers
 
 
 class Loop:
@@ -58,20 +50,24 @@ class Loop:
     def __init__(self, objective: Any, run: Run) -> None:
         config = run.config
         self.run, self.config, self.objective = run, config, objective
-        self.device = choose_device(config.device, run.processes.local_rank)
-        self.precision = choose_precision(config.precision, self.device)
         self.num_steps = self.period = self.step = 0
         self.recorder = Recorder(
             objective.counted_by, run.processes, run.writer, watches_rises=run.watches_rises,
             shown=run.shown,
         )  # fmt: skip
+        self.stepper = Stepper(objective, run, self.recorder)
+        self.device = self.stepper.device
         self.interruption = Interruption()
-        self._norm: torch.Tensor | None = None
 
     @property
     def history(self) -> History:
         """The records so far."""
         return self.recorder.history
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What moves the weights, once the length of the run is known."""
+        return self.stepper.optimizer
 
     def train(self) -> History:
         """Do every step that is left, and give the figures of the whole run."""
@@ -82,16 +78,16 @@ class Loop:
                 f"accumulate ({self.config.accumulate}) × processes ({run.processes.size})."
             )
         with (
-            reproducible(self.device, self.precision, self.config.num_workers),
+            reproducible(self.device, self.stepper.precision, self.config.num_workers),
             explained_memory(self.config),
             self.interruption,
         ):
-            self._start()
+            self.stepper.start()
             search_instead(self)
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
             self.num_steps, self.period = self._fixed_extent()
             self.recorder.begin()
-            self._renew()
+            self.stepper.renew(self.num_steps)
             if found is not None:
                 self._restore(found)
             self._guarded()
@@ -99,24 +95,6 @@ class Loop:
             if run.best is not None:
                 run.best.restore(self.objective)
         return self.history
-
-    def _start(self) -> None:
-        self.objective.to(self.device)
-        self.objective.precision = TYPES[self.precision]
-        self.objective.train()
-        is_gpu = self.device.type == "cuda"
-        if self.config.compile == "yes" or (self.config.compile == "auto" and is_gpu):
-            self.run.reporter.note("Compiling the network.")
-            self.objective.compile()
-        self.module = self.run.processes.wrap(self.objective, self.device)
-
-    def _renew(self) -> None:
-        """Make an optimizer that has seen nothing."""
-        groups = self.run.rate_groups(self.num_steps) if self.run.rate_groups else None
-        self.optimizer = make_optimizer(self.objective, self.config, groups)
-        # Looking for them in every step would take as long as a layer of a small network does.
-        self._trained = [own for own in self.objective.parameters() if own.requires_grad]
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
 
     def _fixed_extent(self) -> Extent:
         """The length of the run to be resumed, or that of a new one, which is kept."""
@@ -162,7 +140,7 @@ class Loop:
             name: tensor.to("cpu", copy=True)
             for name, tensor in self.objective.state_dict().items()
         }
-        self._renew()
+        self.stepper.renew(self.num_steps)
         try:
             with self._batches() as batches:
 
@@ -172,9 +150,9 @@ class Loop:
                     if is_asked:
                         raise KeyboardInterrupt
                     if rate is None:
-                        self._gather(index, parts, counts, learns=False)
+                        self.stepper.gather(index, parts, counts, learns=False)
                     else:
-                        self._do(index, parts, counts, rate)
+                        self.stepper.do(index, parts, counts, rate)
 
                 yield step
         finally:
@@ -205,7 +183,7 @@ class Loop:
                 if is_due:
                     self._checkpoint()
                     saved_s = time.monotonic()
-                self._do(self.step, parts, counts, self._rate(self.step))
+                self.stepper.do(self.step, parts, counts, self._rate(self.step))
                 self.step += 1
                 self._look()
                 task.update(self.step, **self.recorder.shown)
@@ -234,51 +212,6 @@ class Loop:
     def _rate(self, step: int) -> float:
         return rate_at(step, self.num_steps, self.config)
 
-    def _do(self, step: int, parts: list[Part], counts: dict[str, float], rate: float) -> None:
-        """One step: the gradients of all parts, then one move of the weights."""
-        set_rates(self.optimizer, step, rate)
-        self._gather(step, parts, counts, learns=True)
-        self._move(step)
-
-    def _gather(
-        self, step: int, parts: list[Part], counts: dict[str, float], *, learns: bool
-    ) -> None:
-        """The figures of all parts, and their gradients where it learns."""
-        processes, shares = self.run.processes, self._on_device(counts)
-        for index, part in enumerate(parts):
-            number = index * processes.size + processes.rank
-            seed_device(self.device, stream_key(self.config.seed, _DROPOUT, step, number) >> 1)
-            is_last = index == len(parts) - 1
-            with torch.set_grad_enabled(learns), self._synchronised(is_last=is_last):
-                loss, figures = self.module(to_device(part.prepared, self.device), shares)
-                if learns:
-                    # Gradients are averaged over the processes, and the loss is a share already.
-                    own = loss if processes.size == 1 else loss * processes.size
-                    self.scaler.scale(own).backward()
-            self.recorder.add(figures)
-        self.recorder.add_counts(counts)
-
-    def _synchronised(self, *, is_last: bool) -> AbstractContextManager[object]:
-        """Gradients travel between processes once a step."""
-        if self.run.processes.size == 1 or is_last:
-            return nullcontext()
-        return self.module.no_sync()  # type: ignore[operator]
-
-    def _move(self, step: int) -> None:
-        rest(self.optimizer, step)
-        if self.config.clip:
-            self.scaler.unscale_(self.optimizer)
-            self._norm = torch.nn.utils.clip_grad_norm_(self._trained, self.config.clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self.optimizer.zero_grad(set_to_none=True)
-
-    def _on_device(self, counts: dict[str, float]) -> dict[str, torch.Tensor]:
-        row = torch.tensor([max(1.0, count) for count in counts.values()])
-        if self.device.type == "cuda":
-            row = row.pin_memory()
-        return dict(zip(counts, to_device(row, self.device).unbind(), strict=True))
-
     def _look(self) -> None:
         """Record, check and validate where it is time to."""
         step, is_end = self.step, self.step == self.num_steps
@@ -288,8 +221,8 @@ class Loop:
                 "epoch": step / max(1, self.run.source.batches_per_epoch),
                 "learning_rate": self._rate(step - 1),
             }
-            if self._norm is not None:
-                more["gradient_norm"] = float(self._norm)
+            if self.stepper.norm is not None:
+                more["gradient_norm"] = float(self.stepper.norm)
             self.recorder.record(step, **more)
         elif self.device.type == "cpu":  # a GPU would have to wait
             self.recorder.check()
@@ -336,7 +269,7 @@ class Loop:
         self.recorder.check()
         state = {
             "step": self.step, "plan": self.run.plan, "records": self.recorder.to_dict(),
-            "scaler": self.scaler.state_dict(),
+            "scaler": self.stepper.scaler.state_dict(),
         }  # fmt: skip
         if self.run.keeper is not None and self.run.processes.is_main:
             with self.run.keeper.write(self.step) as folder:
@@ -352,7 +285,7 @@ class Loop:
             self.step = int(state["step"])
             self.recorder.restore(state["records"], History.load(found / HISTORY), self.device)
             if state["scaler"]:
-                self.scaler.load_state_dict(state["scaler"])
+                self.stepper.scaler.load_state_dict(state["scaler"])
             if self.run.best is not None:
                 self.run.best.read(found, state["best"])
         except (KeyError, TypeError, ValueError) as error:
