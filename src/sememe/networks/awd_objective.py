@@ -6,15 +6,16 @@ B rows, T positions, M predictions, K of them behind another position, E width.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sememe.examples.neighboring_words import asked, neighbors_of
 from sememe.examples.word_rows import UNKNOWN_ID, WordRows
 from sememe.networks.awd import AWDNetwork
+from sememe.training.objective import NetworkObjective
 
 
 class AWDBatch(NamedTuple):
@@ -26,7 +27,7 @@ class AWDBatch(NamedTuple):
     later_K: Tensor  # the places among them that have one before them
 
 
-class NextWordObjective(nn.Module):
+class NextWordObjective(NetworkObjective):
     """The loss of the next word, with the penalties of Merity et al. 2017b on what comes out."""
 
     counted_by: Mapping[str, str] = {"word_loss": "words"}
@@ -34,20 +35,8 @@ class NextWordObjective(nn.Module):
     def __init__(
         self, network: AWDNetwork, *, activation: float = 2.0, change: float = 1.0
     ) -> None:
-        super().__init__()
-        self.network, self.activation, self.change = network, activation, change
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows outside the LSTMs."""
-        return self.network.precision
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
-
-    def compile(self, **options: Any) -> None:
-        """Nothing: cuDNN has its own program for the LSTMs, where the time goes."""
+        super().__init__(network)
+        self.activation, self.change = activation, change
 
     def counts(self, batch: WordRows) -> dict[str, int]:
         """Words and marks of a batch, and how many are predicted."""

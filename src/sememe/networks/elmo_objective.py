@@ -6,17 +6,18 @@ M predictions of a direction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sememe.examples.neighboring_words import asked, neighbors_of
 from sememe.examples.word_rows import WordRows
 from sememe.networks.elmo import ELMoInputs, ELMoNetwork, rows_of_words
 from sememe.networks.sampled_softmax import Sampler, Samples
 from sememe.networks.word_forms import Forms
+from sememe.training.objective import NetworkObjective
 
 
 class Lesson(NamedTuple):
@@ -35,7 +36,7 @@ class ELMoBatch(NamedTuple):
     samples: Samples | None
 
 
-class BidirectionalObjective(nn.Module):
+class BidirectionalObjective(NetworkObjective):
     """Both directions' losses, added (Peters et al. 2018, 3.1)."""
 
     counted_by: Mapping[str, str] = {
@@ -44,21 +45,8 @@ class BidirectionalObjective(nn.Module):
 
     def __init__(self, network: ELMoNetwork, forms: Forms, sampler: Sampler | None = None) -> None:
         """With a sampler the softmax of training is taken over samples."""
-        super().__init__()
-        self.network = network
+        super().__init__(network)
         self.forms, self.sampler = forms, sampler
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows outside the LSTMs."""
-        return self.network.precision
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
-
-    def compile(self, **options: Any) -> None:
-        """Nothing: cuDNN has its own program for the LSTMs, where the time goes."""
 
     def counts(self, batch: WordRows) -> dict[str, int]:
         """Words and marks of a batch, and what each direction predicts."""

@@ -6,11 +6,11 @@ B rows, T positions, M windows, C words of each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sememe.examples.randomness import numbers
 from sememe.examples.word_rows import BEGIN_ID, END_ID, UNKNOWN_ID, WordRows
@@ -18,6 +18,7 @@ from sememe.examples.word_rows import NUM_MARKS as NUM_FIRST
 from sememe.examples.word_windows import windows_before, windows_behind
 from sememe.networks.nnlm import NNLMNetwork, RankingNetwork
 from sememe.networks.sampled_softmax import Sampler, Samples
+from sememe.training.objective import NetworkObjective
 
 
 def own_ids(batch: WordRows, num_words: int) -> np.ndarray:
@@ -58,31 +59,13 @@ class Windows(NamedTuple):
     samples: Samples | None = None
 
 
-class _WindowObjective(nn.Module):
-    """A network whose precision the loop sets."""
-
-    network: Any
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return cast(torch.dtype, self.network.precision)
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
-
-    def compile(self, **options: Any) -> None:
-        """Nothing: two products are all there is."""
-
-
-class NextWordObjective(_WindowObjective):
+class NextWordObjective(NetworkObjective):
     """Bengio's lesson: the word after a window."""
 
     def __init__(self, network: NNLMNetwork, sampler: Sampler | None = None) -> None:
         """With a sampler the softmax of training is taken over samples."""
-        super().__init__()
-        self.network, self.sampler = network, sampler
+        super().__init__(network)
+        self.sampler = sampler
         self.counted_by = {"word_loss": "words"}
 
     def counts(self, batch: WordRows) -> dict[str, int]:
@@ -109,13 +92,12 @@ class NextWordObjective(_WindowObjective):
         return loss / counts["words"], {"word_loss": loss.detach()}
 
 
-class RankingObjective(_WindowObjective):
+class RankingObjective(NetworkObjective):
     """Collobert & Weston's lesson: max(0, 1 - s(window) + s(window with another word))."""
 
     def __init__(self, network: RankingNetwork, chances_V: np.ndarray) -> None:
         """chances_V: how likely each word is to be drawn as the other one, in any unit."""
-        super().__init__()
-        self.network = network
+        super().__init__(network)
         self._ends_V = np.cumsum(chances_V, dtype=np.float64)
         self.counted_by = {"ranking_loss": "windows", "ranking_accuracy": "windows"}
 

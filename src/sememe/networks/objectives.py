@@ -6,43 +6,29 @@ B rows, N tokens, M of them to predict.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sememe.examples.batches import Batch
 from sememe.networks.bert import BERTNetwork
 from sememe.networks.compilation import compile_parts
 from sememe.networks.gpt import GPTNetwork
 from sememe.networks.inputs import BERTInputs, GPTInputs, bert_inputs, gpt_inputs
+from sememe.training.objective import NetworkObjective
 
 
-class _Objective(nn.Module):
-    """A network whose precision the loop sets."""
-
-    network: Any
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return cast(torch.dtype, self.network.precision)
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
-
+class _CompiledObjective(NetworkObjective):
     def compile(self, **options: Any) -> None:
         """Compile the network part by part, in place."""
         compile_parts(self.network, **options)
 
 
-class MaskedObjective(_Objective):
+class MaskedObjective(_CompiledObjective):
     """BERT's two lessons: the hidden tokens and, with pairs, whether B follows A."""
 
     def __init__(self, network: BERTNetwork, *, has_pairs: bool) -> None:
-        super().__init__()
-        self.network = network
+        super().__init__(network)
         self.counted_by = {"masked_loss": "masked", "masked_accuracy": "masked"}
         if has_pairs:
             self.counted_by |= {"next_loss": "pairs", "next_accuracy": "pairs"}
@@ -78,12 +64,11 @@ class MaskedObjective(_Objective):
         return loss, figures
 
 
-class CausalObjective(_Objective):
+class CausalObjective(_CompiledObjective):
     """GPT's lesson: the next token."""
 
     def __init__(self, network: GPTNetwork) -> None:
-        super().__init__()
-        self.network = network
+        super().__init__(network)
         self.counted_by = {"token_loss": "predicted", "token_accuracy": "predicted"}
 
     def counts(self, batch: Batch) -> dict[str, int]:

@@ -6,32 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sememe.examples.pair_batches import PairBatch
 from sememe.networks.casting import cast_at_once, trained_layers
 from sememe.networks.translation_inputs import TranslationInputs, translation_inputs
+from sememe.training.objective import NetworkObjective
 
 
-class TranslationObjective(nn.Module):
+class TranslationObjective(NetworkObjective):
     """The next token of the target, given the source and the true tokens before it."""
 
     def __init__(self, network: Any, *, smoothing: float) -> None:
-        super().__init__()
-        self.network, self.smoothing = network, smoothing
+        super().__init__(network)
+        self.smoothing = smoothing
         # The figures are those without smoothing, so that a perplexity can be told from them.
         self.counted_by = {"token_loss": "predicted", "token_accuracy": "predicted"}
         self._is_compiled = False
         self._layers = trained_layers(network) if network.casts_weights else []
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return self.network.precision
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
 
     def compile(self, **options: Any) -> None:
         """Compile the network part by part, in place."""

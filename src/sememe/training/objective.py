@@ -8,9 +8,10 @@ all parts first, and each part divides its sums by those.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
+from torch import nn
 
 from sememe.training.distributed import Processes
 
@@ -39,6 +40,28 @@ class Objective(Protocol):
         self, prepared: Any, counts: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """The share of a batch in the loss, and the sums of its figures."""
+
+
+class NetworkObjective(nn.Module):
+    """The base of objectives that train one network, which knows what flows between its layers."""
+
+    network: Any
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What flows between the layers."""
+        return cast(torch.dtype, self.network.precision)
+
+    @precision.setter
+    def precision(self, value: torch.dtype) -> None:
+        self.network.precision = value
+
+    def compile(self, **options: Any) -> None:
+        """Nothing, unless an objective knows how: LSTMs have a program of their own already."""
 
 
 class Source(Protocol):
