@@ -182,6 +182,24 @@ def test_the_ranking_loss_and_its_gradients_are_those_of_the_equations():
         assert torch.allclose(value.grad.double(), weights[name].grad, atol=1e-6), name
 
 
+def test_another_word_is_drawn_by_the_chances_of_all_others():
+    config = NNLMConfig(num_words=4, architecture="ranking", window=1, dim=2, num_hidden=2)
+    chances = np.array([6.0, 3.0, 2.0, 1.0])
+    objective = RankingObjective(RankingNetwork(config), chances)
+    drawn, own = [], []
+    for key in range(300):
+        rows = [[0, 3, 4, 5, 6, 1]] * 4
+        prepared = objective.prepare(WordRows(np.array(rows, np.int32), np.full(4, 6), key))
+        own.append(prepared.windows_MC[:, 1].numpy())
+        drawn.append(prepared.words_M.numpy())
+    found, words = np.concatenate(drawn), np.concatenate(own)
+    assert not (found == words).any()
+    for word in range(4):
+        shares = np.bincount(found[words == word], minlength=4) / (words == word).sum()
+        wanted = np.where(np.arange(4) == word, 0.0, chances)
+        np.testing.assert_allclose(shares, wanted / wanted.sum(), atol=0.06)
+
+
 def test_later_words_change_nothing_before_them():
     first, second = rows_of([0, 3, 4, 5, 6, 1]), rows_of([0, 3, 4, 5, 9, 1])
     network = NNLMNetwork(NNLMConfig(num_words=10, window=3, dim=4, num_hidden=5))

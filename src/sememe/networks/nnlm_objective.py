@@ -98,7 +98,8 @@ class RankingObjective(NetworkObjective):
     def __init__(self, network: RankingNetwork, chances_V: np.ndarray) -> None:
         """chances_V: how likely each word is to be drawn as the other one, in any unit."""
         super().__init__(network)
-        self._ends_V = np.cumsum(chances_V, dtype=np.float64)
+        self._chances_V = chances_V.astype(np.float64)
+        self._ends_V = np.cumsum(self._chances_V)
         self.counted_by = {"ranking_loss": "windows", "ranking_accuracy": "windows"}
 
     def counts(self, batch: WordRows) -> dict[str, int]:
@@ -111,9 +112,19 @@ class RankingObjective(NetworkObjective):
         """Find the windows of a batch and draw another word for each."""
         config = self.network.config
         windows_MC = middle_words(batch, config.window, config.num_words)
-        shares_M = (numbers(batch.key, len(windows_MC)) >> np.uint64(11)) * 2.0**-53
-        drawn_M = np.searchsorted(self._ends_V, shares_M * self._ends_V[-1], "right")
+        drawn_M = self._others(windows_MC[:, config.window], batch.key)
         return Windows(torch.from_numpy(windows_MC), torch.from_numpy(drawn_M))
+
+    def _others(self, words_M: np.ndarray, key: int) -> np.ndarray:
+        """Draw a word for each, by the chances of all words but itself."""
+        shares_M = (numbers(key, len(words_M)) >> np.uint64(11)) * 2.0**-53
+        chances_M = self._chances_V[words_M]
+        # The chances lie end to end; the word's own piece is taken out, and places behind it move.
+        places_M = shares_M * (self._ends_V[-1] - chances_M)
+        places_M += np.where(places_M >= self._ends_V[words_M] - chances_M, chances_M, 0.0)
+        drawn_M = np.searchsorted(self._ends_V, places_M, "right")
+        # A place may be rounded onto the edge of the piece.
+        return (drawn_M + (drawn_M == words_M)) % len(self._ends_V)
 
     def forward(
         self, batch: Windows, counts: Mapping[str, Tensor]
