@@ -77,6 +77,12 @@ def test_validation_and_random_numbers_in_between_change_nothing():
     assert_equal(plain, validated)
 
 
+def test_a_validation_may_come_before_the_first_record(monkeypatch):
+    monkeypatch.setattr("sememe.training.loop.LEAST_PERIOD", {"cpu": 5})
+    _, loop = run(validation=Validation(ToySource(seed=9), 3), evaluate_every=3)
+    assert [record["step"] for record in loop.history][:3] == [3, 5, 6]
+
+
 def test_budgets_become_steps():
     from sememe.training.budget import Speed
 

@@ -94,10 +94,12 @@ class Recorder:
 
     def _show(self) -> dict[str, float | str]:
         last = self.history.last()
-        shown: dict[str, float | str] = {"loss": float(self.history.smooth("loss", 3)[-1])}
-        shown |= {name: last[name] for name in self._names if last.get(name) is not None}
-        shown["speed"] = format_count(last["tokens_per_s"] or 0.0, "tokens") + "/s"
-        return shown
+        validated = {name: last[name] for name in self._names if last.get(name) is not None}
+        if "loss" not in last:  # a device that is not waited for is validated before it is recorded
+            return validated
+        loss = float(self.history.smooth("loss", 3)[-1])
+        speed = format_count(last["tokens_per_s"] or 0.0, "tokens") + "/s"
+        return {"loss": loss, **validated, "speed": speed}
 
     def check(self) -> None:
         """Refuse numbers that are none."""
