@@ -4,9 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := src tests benchmarks
+CODE := src tests benchmarks docs/hooks
 
-.PHONY: run test lint docs clean
+.PHONY: run test lint docs site clean
 
 run: $(STAMP)
 	$(BIN)/sememe demo --out runs/demo
@@ -25,6 +25,10 @@ lint: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sememe.cli.manual > docs/commands.md
 
+# The pages as a site, in the folder site/. A link or an anchor that leads nowhere is an error.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sememe needs Python 3.11 or newer: $(PYTHON) is missing or older." \
@@ -35,6 +39,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	  .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -97,6 +97,30 @@ def run_command(line: str, folder: Path) -> str:
     return ran.stdout
 
 
+def told_commands(page: Path) -> list[str]:
+    """The commands of a page that no test runs: in plain or indented blocks and within lines."""
+    text = re.sub(r"^```console\n.*?^```$", "", page.read_text("utf-8"), flags=re.S | re.M)
+    alone = re.findall(r"^(?:    |\$ )?sememe (?=[a-z])([^`\n]+)$", text, re.MULTILINE)
+    within = re.findall(r"`sememe (?=[a-z])([^`\n]+)`", text)
+    return [re.sub(r"\s+#.*", "", line) for line in (*alone, *within)]
+
+
+def options_of(line: str) -> tuple[set[str], set[str]]:
+    """The options that the command of a line has, and those that the line names."""
+    import typer
+
+    from sememe.cli.app import app
+
+    words = shlex.split(line)
+    command = typer.main.get_command(app)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+    assert not (words and getattr(command, "commands", {})), f"no command {line}"
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    named = {word for word in words if word.startswith("--")}
+    return known | {"--help"}, {word.split("=")[0] for word in named}
+
+
 def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
     """Run every block of the page; gives the commands that ran, with what they printed."""
     ran: list[tuple[str, str]] = []

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks, follow, write_texts
+from pages import ROOT, blocks, follow, options_of, told_commands, write_texts
 
 import sememe
 
@@ -14,6 +14,13 @@ import sememe
 # vectors; the log of experiments tells and does not ask to be typed.
 OTHERS = {"commands.md", "coming-from-gensim.md", "experiments.md"}
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name not in OTHERS)
+# One layout for every model of the line.
+MODELS = (
+    "onehot counts word2vec glove fasttext ngram nnlm elmo ulmfit translation transformer gpt bert"
+)
+HEADINGS = (
+    "What it is", "Formula", "When to use it", "How to run it here", "What it scored",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -62,3 +69,18 @@ def test_links_lead_somewhere(path: str) -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", MODELS.split())
+def test_a_page_of_a_model_has_the_layout_of_all(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+    assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == HEADINGS
+    assert "```math\n" in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md", *PAGES, "experiments.md"])
+def test_commands_that_are_only_told_have_the_options_they_name(name: str) -> None:
+    page = ROOT / name if name.startswith("README") else ROOT / "docs" / name
+    for line in told_commands(page):
+        words, named = options_of(line)
+        assert named <= words, f"{line}: no option {', '.join(sorted(named - words))}"
