@@ -140,6 +140,16 @@ def test_the_best_is_marked_and_what_cannot_be_told_from_it_too():
     assert "**71.4 ± 0.7**" in told and "71.0 ± 1.1 ≈" in told and "24.8 ± 1.0 ▽" in told
 
 
+def test_where_all_are_equal_nobody_is_the_best():
+    results = made_results()
+    cells = [replace(c, scores=[44.7], mean=44.7, sd=None) if c.task == "senses" else c
+             for c in results.cells]  # fmt: skip
+    equal = replace(results, cells=cells)
+    assert "<strong>44.7</strong>" not in page(equal) and "**44.7**" not in markdown(equal, {})
+    assert "senses" not in summary(equal)[1]
+    assert "over 2 repetitions; a figure without ± was measured once" in page(equal)
+
+
 def test_a_lower_perplexity_is_the_better_one():
     results = made_results()
     cells = [cell for cell in results.cells if cell.task != "ppl"]
@@ -334,7 +344,7 @@ def test_one_seed_has_no_deviation():
     text = page(replace(results, cells=cells, seeds=[1]))
     rows = rows_of(Reader(text))
     assert rows["BERT"][0].strip() == "47.8"
-    assert "One seed, so no deviation is known" in text
+    assert "Every figure was measured once, so no deviation is known." in text
 
 
 def test_a_static_model_has_one_point_for_all_uses():

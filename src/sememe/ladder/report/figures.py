@@ -38,7 +38,13 @@ def cell_text(cell: Cell | None) -> str:
 
 def unit(task: Task) -> str:
     """The metric with its unit, as a heading wants it."""
-    return task.metric if task.unit in ("", task.metric) else f"{task.metric}, {task.unit}"
+    return task.metric if task.unit in task.metric else f"{task.metric}, {task.unit}"
+
+
+def headline(text: str) -> str:
+    """A title with a capital, unless a capital stands elsewhere in its first word: fastText."""
+    first = text.split(" ")[0]
+    return text[:1].upper() + text[1:] if first == first.lower() else text
 
 
 def with_unit(value: float, task: Task) -> str:

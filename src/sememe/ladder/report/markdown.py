@@ -11,7 +11,6 @@ from sememe.ladder.report.figures import (
     DASH,
     cell_text,
     has_number,
-    plural,
     score,
     unit,
 )
@@ -20,13 +19,14 @@ from sememe.ladder.report.markup import clean
 from sememe.ladder.report.provenance import facts
 from sememe.ladder.report.standing import (
     Footnotes,
+    best_rungs,
     is_above_baseline,
     mean_ranks,
     near_best,
     reason,
     sentence,
 )
-from sememe.ladder.report.summary import summary, task_facts
+from sememe.ladder.report.summary import spread_words, summary, task_facts
 from sememe.ladder.results import Results, Rung
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
@@ -79,7 +79,7 @@ def _scores(results: Results) -> list[str]:
     head = ["model", *(f"{plain(task.title)} ({plain(unit(task))}"
                        f"{'' if task.higher_is_better else ', lower is better'})"
                        for task in results.tasks)]  # fmt: skip
-    best = {task.name: results.best(task.name) for task in results.tasks}
+    best = {task.name: best_rungs(results, task) for task in results.tasks}
     near = {task.name: near_best(results, task) for task in results.tasks}
     rows = [head]
     for rung in results.rungs:
@@ -100,9 +100,9 @@ def _scores(results: Results) -> list[str]:
                   for task in results.tasks]  # fmt: skip
         rows.append([f"*{plain(name)}*", *values])
     key = (
-        f"Mean ± standard deviation over {plural(len(results.seeds), 'seed')}. Bold: best of its "
-        "column; ≈: no further from the best than the deviations of both, √(sd² + sd²); ▽: not "
-        "above the best baseline of its column. Baselines are in italics."
+        f"{spread_words(results)} Bold: best of its column; ≈: no further from the best than the "
+        "deviations of both, √(sd² + sd²); ▽: not above the best baseline of its column. "
+        "Baselines are in italics."
     )
     why = [f"{number}. {plain(text)}" for number, text in enumerate(notes.texts, start=1)]
     below = ["No number because:", "\n".join(why)] if why else []

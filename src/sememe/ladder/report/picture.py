@@ -12,6 +12,7 @@ from sememe.ladder.report.figures import (
     cell_text,
     fitted,
     has_number,
+    headline,
     score,
     shortened,
     text_width,
@@ -21,7 +22,7 @@ from sememe.ladder.report.maps import style_entries, use_panels, word_panels
 from sememe.ladder.report.markup import Markup, escaped, tag
 from sememe.ladder.report.panels import Panel, legend_row, line, mark, text
 from sememe.ladder.report.quality import rank_panel
-from sememe.ladder.report.standing import best_baseline, is_above_baseline, state_text
+from sememe.ladder.report.standing import best_baseline, best_rungs, is_above_baseline, state_text
 from sememe.ladder.report.theme import Theme, colors, family_look, template
 from sememe.ladder.results import Results, Rung, Task
 from sememe.storage.folder import write_file
@@ -165,7 +166,7 @@ def _table_panel(results: Results) -> Panel:
 
 
 def _column_head(panel: Panel, task: Task, x: float, column: float) -> None:
-    for index, words in enumerate(_wrapped(task.title, column - 8, 13.5)[::-1]):
+    for index, words in enumerate(_wrapped(headline(task.title), column - 8, 13.5)[::-1]):
         panel.add(text(x, 58 - 14 * index, words, kind="cell strong", anchor="end"))
     metric = fitted(unit(task), column - 4, 10.5) + ("" if task.higher_is_better else " ↓")
     panel.add(text(x, 72, metric, kind="tick", anchor="end"))
@@ -201,7 +202,7 @@ def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: flo
     for index, task in enumerate(results.tasks):
         x = _FIRST + column * (index + 1)
         cell = results.cell(rung.name, task.name)
-        is_best = rung.name in results.best(task.name)
+        is_best = rung.name in best_rungs(results, task)
         weak = cell is None or not has_number(cell) or is_above_baseline(cell, task) is False
         kind = "cell strong" if is_best else "cell soft" if weak else "cell"
         panel.add(text(x, y, cell_text(cell), kind=kind, anchor="end"))

@@ -10,6 +10,7 @@ from sememe.ladder.report.figures import (
     cell_text,
     duration,
     has_spread,
+    headline,
     megabytes,
     score,
     text_width,
@@ -73,8 +74,12 @@ def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
         f"{rung.title} {cell_text(found[rung.name])} at {axis.show(axis.of(rung))}"
         for rung in rungs
     )
-    panel = Panel(f"{task.title} against {axis.name}", note=f"{unit(task)}: {told}")
-    heading(panel, task.title, unit(task) + ("" if task.higher_is_better else " (lower is better)"))
+    panel = Panel(f"{headline(task.title)} against {axis.name}", note=f"{unit(task)}: {told}")
+    heading(
+        panel,
+        headline(task.title),
+        unit(task) + ("" if task.higher_is_better else " (lower is better)"),
+    )
     axes(panel, across, up, right=_RIGHT, x_name=axis.name)
     spots = []
     for rung, value in zip(rungs, values, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sememe.ladder.report.attention import attention_panel, name_of, strongest
 from sememe.ladder.report.costs import cost_table
-from sememe.ladder.report.figures import listed, plural
+from sememe.ladder.report.figures import headline, listed, plural
 from sememe.ladder.report.losses import loss_panels
 from sememe.ladder.report.maps import (
     excerpt_parts,
@@ -51,7 +51,7 @@ def tasks_section(results: Results) -> Markup | None:
     for task in results.tasks:
         facts = tag("span", sentence(task_facts(task)), class_="soft")
         about = tag("dd", sentence(task.what), " ", facts)
-        items.append(tag("div", tag("dt", task.title), about))
+        items.append(tag("div", tag("dt", headline(task.title)), about))
     return tag("dl", *items, class_="tasks")
 
 

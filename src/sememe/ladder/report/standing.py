@@ -46,10 +46,16 @@ def is_above_baseline(cell: Cell, task: Task) -> bool | None:
     return gain > 0 if task.higher_is_better else gain < 0
 
 
+def best_rungs(results: Results, task: Task) -> set[str]:
+    """The rungs with the best mean as printed; nobody where all are equal."""
+    found, best = numbers(results, task), set(results.best(task.name))
+    return best if len(found) == 1 or len(best) < len(found) else set()
+
+
 def near_best(results: Results, task: Task) -> set[str]:
     """Rungs no further from the best than the deviations of both over seeds tell apart."""
     found = numbers(results, task)
-    best = [found[name] for name in results.best(task.name) if name in found]
+    best = [found[name] for name in best_rungs(results, task) if name in found]
     return {
         name
         for name, cell in found.items()
@@ -63,6 +69,11 @@ def _is_near(one: Cell, other: Cell) -> bool:
     assert one.mean is not None and other.mean is not None
     assert one.sd is not None and other.sd is not None
     return abs(one.mean - other.mean) <= math.hypot(one.sd, other.sd)
+
+
+def num_repetitions(results: Results) -> list[int]:
+    """Of how many scores the figures with a deviation are made."""
+    return sorted({len(cell.scores) for cell in results.cells if has_spread(cell)})
 
 
 class Ranks(NamedTuple):
@@ -153,4 +164,4 @@ def sentence(text: str) -> str:
     if not text:
         return text
     text = text[0].upper() + text[1:]
-    return text if text[-1] in ".!?。！？…" else text + "."
+    return text if text.rstrip(")）”")[-1:] in tuple(".!?。！？…") else text + "."

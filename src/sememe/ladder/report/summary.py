@@ -15,9 +15,11 @@ from sememe.ladder.report.figures import (
 )
 from sememe.ladder.report.standing import (
     best_baseline,
+    best_rungs,
     done_rungs,
     is_above_baseline,
     learned_here,
+    num_repetitions,
     numbers,
     sentence,
 )
@@ -73,6 +75,17 @@ def corpus_text(corpus: Corpus) -> str:
     ).rstrip()
 
 
+def spread_words(results: Results) -> str:
+    """What ± stands for."""
+    repeated = num_repetitions(results)
+    if not repeated:
+        return "Every figure was measured once, so no deviation is known."
+    times = listed([str(number) for number in repeated], "or")
+    return (
+        f"Mean ± standard deviation over {times} repetitions; a figure without ± was measured once."
+    )
+
+
 def task_facts(task: Task) -> str:
     """The metric, how the task is done, and of how many rows."""
     rows = [f"{task.num_train:,} rows to learn from"] * bool(task.num_train)
@@ -113,7 +126,7 @@ def _who_leads(results: Results) -> str:
     for task in results.tasks:
         if len(numbers(results, task)) < 2:
             continue
-        best = results.best(task.name)
+        best = [rung.name for rung in results.rungs if rung.name in best_rungs(results, task)]
         has_ties = has_ties or len(best) > 1
         for name in best:
             wins.setdefault(name, []).append(task.title)

@@ -9,6 +9,7 @@ from sememe.ladder.report.figures import (
     DASH,
     has_number,
     has_spread,
+    headline,
     plural,
     score,
     unit,
@@ -17,12 +18,15 @@ from sememe.ladder.report.markup import Markup, join, tag
 from sememe.ladder.report.standing import (
     Footnotes,
     best_baseline,
+    best_rungs,
     is_above_baseline,
     near_best,
+    num_repetitions,
     reason,
     sentence,
     state_text,
 )
+from sememe.ladder.report.summary import spread_words
 from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Cell, Results, Rung, Task
 
@@ -38,7 +42,7 @@ _GROUPS = {
 def score_table(results: Results) -> Markup:
     """The whole table with its footnotes and what its marks mean."""
     notes = Footnotes([])
-    marks = {task.name: (set(results.best(task.name)), near_best(results, task))
+    marks = {task.name: (best_rungs(results, task), near_best(results, task))
              for task in results.tasks}  # fmt: skip
     bodies = []
     for family, rungs in groupby(results.rungs, key=lambda rung: rung.family):
@@ -49,7 +53,7 @@ def score_table(results: Results) -> Markup:
         bodies.append(tag("tbody", *baselines, class_="baselines"))
     table = tag(
         "table",
-        tag("caption", "Scores: mean ± standard deviation over seeds", class_="unseen"),
+        tag("caption", "Scores of every model on every task", class_="unseen"),
         tag("thead", *_headings(results)),
         *bodies,
         class_="scores",
@@ -71,7 +75,7 @@ def _headings(results: Results) -> list[Markup]:
     columns = [
         tag(
             "th",
-            tag("span", task.title, class_="task"),
+            tag("span", headline(task.title), class_="task"),
             tag("span", unit(task), class_="metric"),
             None if task.higher_is_better else tag("span", "lower is better", class_="metric"),
             scope="col",
@@ -123,7 +127,7 @@ def _cell(
     is_best, is_near = rung.name in marks[0], rung.name in marks[1]
     is_below = is_above_baseline(cell, task) is False
     mean = tag("strong" if is_best else "u" if is_near else "span", score(cell.mean))
-    told = [plural(len(cell.scores), "seed") + ": " + ", ".join(map(score, cell.scores))]
+    told = [plural(len(cell.scores), "score") + ": " + ", ".join(map(score, cell.scores))]
     told += ["best of its column"] * is_best + ["within the spread of the best"] * is_near
     told += ["not above the best baseline"] * is_below
     inner = join(
@@ -177,19 +181,18 @@ def _baseline_rows(results: Results) -> list[Markup]:
 
 
 def _key(results: Results) -> Markup:
-    num_seeds = len(results.seeds)
+    repeated = num_repetitions(results)
     several = (
         join(
-            f"Mean ± standard deviation over {num_seeds} seeds. ",
+            spread_words(results),
+            " ",
             tag("strong", "Bold"),
             ": best of its column. ",
             tag("u", "Underlined"),
             ": no further from the best than the deviations of both, √(sd² + sd²). ",
         )
-        if num_seeds > 1
-        else join(
-            "One seed, so no deviation is known. ", tag("strong", "Bold"), ": best of its column. "
-        )
+        if repeated
+        else join(spread_words(results), " ", tag("strong", "Bold"), ": best of its column. ")
     )
     return tag(
         "p",
