@@ -149,7 +149,7 @@ def _table_panel(results: Results) -> Panel:
     panel.add(text(0, 16, fitted(results.title, width, 18), kind="title"))
     for index, task in enumerate(tasks):
         _column_head(panel, task, _FIRST + column * (index + 1), column)
-    for index, name in enumerate(("training", "MB")):
+    for index, name in enumerate(("Training", "MB")):
         panel.add(text(width - _COST * (1 - index), 58, name, kind="cell strong", anchor="end"))
     panel.add(line(0, 80, width, 80, "rule"))
     for index, rung in enumerate(results.rungs):

@@ -23,7 +23,7 @@ from sememe.ladder.report.standing import (
     numbers,
     sentence,
 )
-from sememe.ladder.results import Corpus, Machine, Results, Task
+from sememe.ladder.results import Corpus, Machine, Results, Rung, Task
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 
@@ -105,13 +105,18 @@ def _what_was_run(results: Results) -> str:
     where = results.machine.gpu or plural(results.machine.cores, "core")
     language = language_name(corpus.language)
     return (
-        f"{small_number(len(done)).capitalize()} model{'s' * (len(done) > 1)}, from counts to "
-        f"contextual vectors, learned from the same text, {corpus.name} "
+        f"{small_number(len(done)).capitalize()} model{'s' * (len(done) > 1)}"
+        f"{_from_to(done)} learned from the same text, {corpus.name} "
         f"({count(corpus.train_words)} words{f' of {language}' if language else ''}), "
-        f"with {budget_text(results)} each on {where}, and did the same "
+        f"with {'up to ' * bool(results.budget.seconds)}{budget_text(results)} each on {where}, and did the same "
         f"{small_number(len(results.tasks))} task{'s' * (len(results.tasks) != 1)}."
         f"{_beside(results)}"
     )
+
+
+def _from_to(rungs: list[Rung]) -> str:
+    families = {rung.family for rung in rungs}
+    return ", from counts to contextual vectors," if {"counts", "contextual"} <= families else ""
 
 
 def _beside(results: Results) -> str:
@@ -187,6 +192,7 @@ def _what_is_missing(results: Results) -> str:
             be = "were " if len(names) > 1 else "was "
             parts.append(f"{listed(names)} {be if state == 'left out' else ''}{verb}")
     waiting = [r.title for r in results.rungs if r.state in ("waiting", "training")]
-    if waiting:
-        parts.append(f"{listed(waiting)} {'is' if len(waiting) == 1 else 'are'} still to come")
-    return f"{'; '.join(parts)}; the table says why." if parts else ""
+    missing = f"{'; '.join(parts)}; the table says why." if parts else ""
+    verb = "is" if len(waiting) == 1 else "are"
+    coming = f"{listed(waiting)} {verb} still to come." if waiting else ""
+    return f"{missing} {coming}".strip()

@@ -30,7 +30,7 @@ from sememe.ladder.report.summary import spread_words
 from sememe.ladder.report.theme import family_look
 from sememe.ladder.results import Cell, Results, Rung, Task
 
-_COSTS = ("training", "MB")
+_COSTS = ("Training", "MB")
 _GROUPS = {
     "words": "Words",
     "sentences": "Sentences",
