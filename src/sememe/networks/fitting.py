@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sememe.errors import MissingExtraError
 from sememe.progress import SILENT, Reporter
-from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import MANIFEST
 from sememe.training.distributed import Processes, joined
 from sememe.training.loop import Loop
+from sememe.training.places import finished_before, keeper_of, save_finished
 from sememe.training.run import Run
 
 if TYPE_CHECKING:
@@ -41,12 +40,13 @@ def fit(model: LanguageModel, corpus: Any, request: Request) -> None:
 
 def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
-    writer = writer_of(training.tensorboard) if processes.is_main else None
+    writer = _writer_of(training.tensorboard) if processes.is_main else None
     text = model.open_text(corpus, request)
     source = text.source(model, "train")
     validation = text.validation(model, reporter)
     plan = model.plan_of(text)
-    if take_finished(model, request, plan):
+    if (finished := finished_before(model, request, plan)) is not None:
+        model.take_over(finished)
         return
     model.network = model.new_network()
     objective = model.begin(text, source, reporter)
@@ -60,7 +60,7 @@ def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Process
         shown=(model.shown(),),
         rate_groups=model.rate_groups(),
         reporter=reporter,
-        keeper=keeper_of(model, request),
+        keeper=keeper_of(request, training.keep),
         resume=request.resume,
         plan=plan,
         writer=writer,
@@ -74,34 +74,10 @@ def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Process
     model.network.to("cpu")
     model.network.eval()
     model.plan = plan
-    if request.out is not None and processes.is_main:
-        model.save(request.out)
-        Checkpoints(f"{request.out}.checkpoints").clear()
+    save_finished(model, request, processes)
 
 
-def take_finished(model: Any, request: Request, plan: dict[str, Any]) -> bool:
-    """Open the model that a run to be resumed has finished already, where there is one."""
-    out = request.out
-    if not request.resume or out is None or not (out / MANIFEST).exists():
-        return False
-    if Checkpoints(f"{out}.checkpoints").latest() is not None:
-        return False
-    finished = type(model).load(out)
-    if finished.plan != plan:
-        return False
-    request.reporter.note(f"{out} is finished already.")
-    model.take_over(finished)
-    return True
-
-
-def keeper_of(model: Any, request: Request) -> Checkpoints | None:
-    """Where the checkpoints lie: beside the model to be."""
-    if request.out is None:
-        return None
-    return Checkpoints(f"{request.out}.checkpoints", keep=model.training.keep)
-
-
-def writer_of(folder: str) -> Any:
+def _writer_of(folder: str) -> Any:
     """TensorBoard's writer, where a folder for it is given."""
     if not folder:
         return None

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from sememe.errors import OptionError
 from sememe.progress import SILENT
-from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import MANIFEST
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.items import Item, ItemBatches
 from sememe.tasks.objective import TaskObjective, say
@@ -18,6 +16,7 @@ from sememe.training.best import Best
 from sememe.training.distributed import Processes, joined
 from sememe.training.loop import Loop
 from sememe.training.optimizers import RateGroup
+from sememe.training.places import finished_before, keeper_of, save_finished
 from sememe.training.run import Run
 
 if TYPE_CHECKING:
@@ -34,7 +33,8 @@ def fit(task: Task, train: Any, request: Request) -> None:
 
 def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None:
     ready = make_ready(task, train, request)
-    if _take_finished(task, request):
+    if (finished := finished_before(task, request, task.plan)) is not None:
+        _take_over(task, finished)
         return
     request.reporter.note(_greeting(task, ready))
     task.history = Loop(ready.objective, _run(task, ready, request, processes)).train()
@@ -47,26 +47,14 @@ def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None
         outputs = task.activated(dev_items)
         task.settle(dev_rows, task.decoded(dev_rows, dev_items, outputs))
         task.scores = task.scored(dev_rows, task.decoded(dev_rows, dev_items, outputs))
-    if request.out is not None and processes.is_main:
-        task.save(request.out)
-        Checkpoints(f"{request.out}.checkpoints").clear()
+    save_finished(task, request, processes)
 
 
-def _take_finished(task: Task, request: Request) -> bool:
-    """Open the task that a run to be resumed has finished already, where there is one."""
-    out = request.out
-    if not request.resume or out is None or not (out / MANIFEST).exists():
-        return False
-    if Checkpoints(f"{out}.checkpoints").latest() is not None:
-        return False
-    finished = type(task).load(out)
-    if finished.plan != task.plan:
-        return False
-    request.reporter.note(f"{out} is finished already.")
+def _take_over(task: Task, finished: Task) -> None:
+    """Become what another task of the same kind is, but for the options."""
     task.objective, task.coder = finished.objective, finished.coder
     task.history, task.scores = finished.history, finished.scores
     task.learned, task.trials, task.others = finished.learned, finished.trials, finished.others
-    return True
 
 
 def _greeting(task: Task, ready: Ready) -> str:
@@ -94,9 +82,6 @@ def _run(task: Task, ready: Ready, request: Request, processes: Processes) -> Ru
     best = Best(metric, config.patience) if dev_rows and config.keep_best else None
     if config.patience and best is None:
         raise OptionError("patience needs dev rows and keep_best: it waits for a better score.")
-    keeper = None
-    if request.out is not None:
-        keeper = Checkpoints(f"{request.out}.checkpoints", keep=config.keep)
     has_rates = config.layer_decay < 1 or config.unfreeze_every
     return Run(
         source=source,
@@ -108,7 +93,7 @@ def _run(task: Task, ready: Ready, request: Request, processes: Processes) -> Ru
         watches_rises=False,  # batches are small, and their losses jump
         shown=(f"validation_{metric}",),
         reporter=request.reporter,
-        keeper=keeper,
+        keeper=keeper_of(request, config.keep),
         resume=request.resume,
         plan=task.plan,
         processes=processes,

@@ -15,8 +15,6 @@ from sememe.networks.translation_config import SearchConfig
 from sememe.networks.translation_objective import TranslationObjective
 from sememe.progress import SILENT, Reporter
 from sememe.progress.figures import format_count
-from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import MANIFEST
 from sememe.tasks.pair_coding import PairCoder, train_coder
 from sememe.tasks.translating import scored
 from sememe.tokens.subwords import SubwordTokenizer
@@ -24,6 +22,7 @@ from sememe.training.averaging import LowestMean
 from sememe.training.distributed import Processes, joined
 from sememe.training.evaluation import Validation
 from sememe.training.loop import Loop
+from sememe.training.places import finished_before, keeper_of, save_finished
 from sememe.training.run import Run
 
 if TYPE_CHECKING:
@@ -79,7 +78,9 @@ def _fit(
         dev = None
     dev_ids = _encoded(model, dev, "dev", reporter) if dev is not None else None
     model.plan = _plan(model, train_ids, dev_ids)
-    if _take_finished(model, request):
+    if (finished := finished_before(model, request, model.plan)) is not None:
+        model.network, model.coder = finished.network, finished.coder
+        model.history, model.scores = finished.history, finished.scores
         return
     model.network = model.new_network()
     reporter.note(_greeting(model, train_ids, dev_ids))
@@ -96,9 +97,7 @@ def _fit(
     if dev is not None and training.bleu_pairs:
         _score(model, dev, reporter)
     model.network.to("cpu")
-    if request.out is not None and processes.is_main:
-        model.save(request.out)
-        Checkpoints(f"{request.out}.checkpoints").clear()
+    save_finished(model, request, processes)
 
 
 # ---- pairs --------------------------------------------------------------------------------------
@@ -194,9 +193,6 @@ def _run(
     processes: Processes,
 ) -> Run:
     training = model.training
-    keeper = None
-    if request.out is not None:
-        keeper = Checkpoints(f"{request.out}.checkpoints", keep=training.keep)
     validation = None
     if dev is not None and training.evaluate_batches:
         source = PairBatches(
@@ -211,7 +207,7 @@ def _run(
         num_validations=_NUM_VALIDATIONS,
         best=best,
         reporter=request.reporter,
-        keeper=keeper,
+        keeper=keeper_of(request, training.keep),
         resume=request.resume,
         plan=model.plan,
         processes=processes,
@@ -220,22 +216,6 @@ def _run(
 
 def _with_perplexity(figures: dict[str, float]) -> dict[str, float]:
     return {**figures, "perplexity": math.exp(min(figures["token_loss"], 700.0))}
-
-
-def _take_finished(model: Translator, request: Request) -> bool:
-    """Open the model that a run to be resumed has finished already, where there is one."""
-    out = request.out
-    if not request.resume or out is None or not (out / MANIFEST).exists():
-        return False
-    if Checkpoints(f"{out}.checkpoints").latest() is not None:
-        return False
-    finished = type(model).load(out)
-    if finished.plan != model.plan:
-        return False
-    request.reporter.note(f"{out} is finished already.")
-    model.network, model.coder = finished.network, finished.coder
-    model.history, model.scores = finished.history, finished.scores
-    return True
 
 
 def _greeting(model: Translator, train: PairIds, dev: PairIds | None) -> str:

@@ -6,30 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-import torch
-
 from sememe.errors import ArtifactError, OptionError
+from sememe.networks.model_folder import (
+    CURVE,
+    FORMAT,
+    HISTORY,
+    WEIGHTS,
+    draw_loss,
+    fill,
+    read_manifest,
+)  # fmt: skip
 from sememe.progress import History
 from sememe.storage.folder import (
     MANIFEST,
     check_replaceable,
     kind_of_folder,
-    read_json,
     write_folder,
     write_json,
-)  # fmt: skip
+)
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tasks.pair_coding import PairCoder
 from sememe.tokens.subwords import SubwordTokenizer
-from sememe.training.weights import take_weights, weights_of
+from sememe.training.weights import weights_of
 
 if TYPE_CHECKING:
     from sememe.tasks.translate import Translator
-
-FORMAT = 1
-HISTORY, WEIGHTS, CURVE = "history.json", "model.safetensors", "loss.png"
 
 Model = TypeVar("Model", bound="Translator")
 
@@ -45,17 +47,8 @@ def save(model: Translator, folder: Path) -> None:
         write_tensors(scratch / WEIGHTS, arrays)
         model.coder.tokenizer.save(scratch, max_length=model.config.max_length)
         model.history.save(scratch / HISTORY)
-        _draw(model, scratch / CURVE)
+        draw_loss(model.history, scratch / CURVE, f"{type(model).__name__} {model.preset}")
         write_json(scratch / MANIFEST, _manifest(model))
-
-
-def _draw(model: Translator, path: Path) -> None:
-    """Draw the loss over the steps, once there is a line to draw."""
-    from sememe.plots.curves import history
-
-    records = [record for record in model.history if "loss" in record]
-    if len(records) > 1:
-        history(records, path, title=f"{type(model).__name__} {model.preset}: loss")
 
 
 def _manifest(model: Translator) -> dict[str, Any]:
@@ -75,15 +68,7 @@ def _manifest(model: Translator) -> dict[str, Any]:
 
 def load(cls: type[Model], folder: Path) -> Model:
     """Open a folder of that kind of model."""
-    if not folder.is_dir():
-        raise ArtifactError(f"There is no model folder at {folder}.")
-    manifest = read_json(folder / MANIFEST)
-    if not isinstance(manifest, dict) or manifest.get("kind") != cls.kind:
-        raise ArtifactError(f"{folder} is not a {cls.kind} model that was trained here.")
-    if manifest.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-        )
+    manifest = read_manifest(folder, cls.kind)
     try:
         # Where it learned says nothing of where it will be asked.
         training = manifest["training"] | {"device": "auto", "workers": 0}
@@ -99,17 +84,9 @@ def load(cls: type[Model], folder: Path) -> Model:
         )
     model.coder = PairCoder(tokenizer, lowercase=model.training.lowercase)
     model.network = model.new_network()
-    _fill(model, folder)
-    model.network.eval()
+    fill(model.network, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
     model.history = History.load(folder / HISTORY)
     return model
-
-
-@torch.no_grad()
-def _fill(model: Translator, folder: Path) -> None:
-    place = folder / WEIGHTS
-    kept = {name: torch.from_numpy(np.array(x)) for name, x in read_tensors(place).items()}
-    take_weights(model.network, kept, str(place))
 
 
 def open_translator(folder: Path, *, device: str = "auto") -> Translator:
