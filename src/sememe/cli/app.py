@@ -24,6 +24,7 @@ from sememe.cli import (
     finetune,
     generate,
     info,
+    ladder,
     next_sentence,
     plot,
     plot_attention,
@@ -39,7 +40,7 @@ from sememe.cli.options import flag
 from sememe.cli.screen import examples
 
 ORDER = (
-    "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
+    "ladder", "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
     "suggest", "translate", "embed", "finetune", "predict", "evaluate", "compare", "study", "plot",
     "convert", "info",
 )  # fmt: skip
@@ -95,6 +96,7 @@ def sememe(
     """Text representations on your own text: train, compare, look inside."""
 
 
+app.command("ladder", epilog=ladder.EXAMPLES)(ladder.ladder)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(train.app, name="train")
 words.register(app)

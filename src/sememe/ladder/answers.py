@@ -1,0 +1,57 @@
+"""From answers to cells: means, deviations, failures in words; baselines that come from rungs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from sememe.errors import SememeError
+from sememe.ladder.context_questions import CONTEXT
+from sememe.ladder.questions import Answer, Interview, Question
+from sememe.ladder.results import Cell, Results
+from sememe.metrics import spread
+
+# Whose words make the baseline of senses that needs no network: the first of these that is there.
+_NEIGHBORS_OF = ("skipgram", "cbow", "fasttext", "glove", "counts")
+
+
+def answered(question: Question, interview: Interview) -> Cell:
+    """Ask one rung one question; what it cannot answer becomes a sentence."""
+    begun_s = time.monotonic()
+    try:
+        answer = question.ask(interview)
+    except (SememeError, MemoryError) as error:
+        answer = Answer(why=str(error) or "There was too little memory.")
+    found = spread(answer.scores) if answer.scores else None
+    return Cell(
+        rung=interview.rung.name,
+        task=question.task.name,
+        scores=[round(float(score), 4) for score in answer.scores],
+        mean=None if found is None else round(float(found.mean), 4),
+        sd=None if found is None or found.num < 2 else round(float(found.sd), 4),
+        why=answer.why,
+        seconds=round(time.monotonic() - begun_s, 2),
+        details=dict(answer.details),
+    )
+
+
+def with_baselines(results: Results) -> Results:
+    """The same results, the columns of senses and hidden words with what rungs told of chance."""
+    found: dict[str, dict[str, float]] = {}
+    senses = {cell.rung: cell.details for cell in results.cells if cell.task == "senses"}
+    named = [senses[name] for name in _NEIGHBORS_OF if name in senses and CONTEXT in senses[name]]
+    if named:
+        found["senses"] = {
+            "chance": named[0]["chance"],
+            "mean of the other words' vectors": named[0][CONTEXT],
+        }
+    for cell in results.cells:
+        if cell.task == "hidden" and "commonest" in cell.details:
+            found["hidden"] = {"most frequent": cell.details["commonest"]}
+        if cell.task == "senses" and "senses" not in found and "chance" in cell.details:
+            found["senses"] = {"chance": cell.details["chance"]}
+    tasks = [
+        replace(task, baselines={**task.baselines, **found.get(task.name, {})})
+        for task in results.tasks
+    ]
+    return replace(results, tasks=tasks)

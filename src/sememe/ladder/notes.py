@@ -1,0 +1,38 @@
+"""What a reader of the report must know to judge its figures, in sentences."""
+
+from __future__ import annotations
+
+from sememe.ladder.config import LadderConfig
+from sememe.ladder.plan import Plan
+from sememe.ladder.text import LadderText
+
+
+def notes_of(text: LadderText, plan: Plan, config: LadderConfig) -> list[str]:
+    """How rungs were trained and asked, and what the figures do not say."""
+    given = (
+        "One-hot, counts and n-grams need one pass over the text and take no longer; all other "
+        "rungs were given the same time, and as many passes as fitted into it."
+        if plan.is_timed
+        else "All rungs were given the same number of tokens, words or sub-words as they read "
+        "them; one-hot, counts and n-grams need one pass."
+    )
+    how = (
+        "Tasks on sentences fine-tune the networks whole; word vectors stand under a BiLSTM."
+        if config.finetune
+        else "Tasks on sentences use frozen vectors of words in their sentence and one and the "
+        "same linear head for every rung (no window, no network above); fine-tuning all would "
+        f"not fit into the budget. Each head is trained on {config.seeds} draws of rows; ± is the "
+        "deviation over the draws."
+    )
+    words = (
+        "Contextual models stand in the columns of words with the mean over uses of each word in "
+        "the training text, all dimensions scaled alike; side by side are their first, middle and "
+        "last layers."
+    )
+    notes = [f"Every rung read the same training documents, split {text.split}.", given, how, words]
+    if plan.is_timed and plan.budget_s < 3_600 and plan.preset in ("tiny", "mini"):
+        notes.append(
+            "Minutes on few cores make no BERT: what stands here of contextual models is what such "
+            "small ones learned in this time, not what the architectures can do."
+        )
+    return notes

@@ -1,0 +1,119 @@
+"""What each rung is given: sizes that fit the budget and the machine, said before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sememe.ladder.config import PRESETS, LadderConfig
+from sememe.ladder.results import Budget, Machine
+from sememe.progress.figures import format_count, format_duration
+
+# Seconds of one core that a network of each size needs to learn something worth showing; a GPU
+# does the work of about as many cores as below.
+_CORE_SECONDS = {"mini": 4_000.0, "small": 60_000.0, "medium": 400_000.0}
+_GPU_CORES = 1_000
+# Tokens to see, where those are the budget.
+_TOKENS = {"mini": 50_000_000, "small": 500_000_000, "medium": 2_000_000_000}
+# Words that the slowest of the models by threads, fastText, reads in a second of one core.
+_SLOWEST_WORDS = 60_000
+_ROWS = (60, 600, 3_000)  # of a task: at least, with half a minute a rung, at most
+_VOCABULARIES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
+_WORDS_PREDICTED = {"tiny": 10_000, "mini": 20_000, "small": 20_000, "medium": 50_000}
+_SMALL_TEXT = 1_000_000
+# Seconds of two cores to ask one rung everything, by rows of a task: a share, and one for all.
+_ASKING_S = {"static": 5.0, "contextual": 12.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The sizes of a ladder."""
+
+    budget_s: float
+    tokens: int
+    preset: str
+    dim: int
+    min_count: int
+    vocab_size: int  # sub-words
+    predicted_words: int  # that language models know
+    num_rows: int  # of a task, to learn from
+    max_words: int  # of the text; 0 takes all
+    device: str
+    seed: int
+    workers: int
+
+    @property
+    def budget(self) -> Budget:
+        """What each rung is given, for the report."""
+        return Budget(seconds=self.budget_s or None, tokens=self.tokens or None)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether seconds, and not tokens, end a training."""
+        return not self.tokens
+
+    def for_text(self, num_words: int) -> Plan:
+        """The plan once the length of the text is known: rare words of a short text count."""
+        if self.min_count:
+            return self
+        return replace(self, min_count=5 if num_words >= _SMALL_TEXT else 3)
+
+
+def make_plan(config: LadderConfig, machine: Machine) -> Plan:
+    """Choose the sizes that a budget and a machine allow."""
+    budget_s, cores = config.budget_s, config.num_workers
+    power = budget_s * (cores + (_GPU_CORES if machine.gpu else 0))
+    limits, given = (_TOKENS, config.tokens) if config.tokens else (_CORE_SECONDS, power)
+    fitting = [name for name in PRESETS[1:] if given >= limits[name]]
+    preset = (fitting or ["tiny"])[-1] if config.preset == "auto" else config.preset
+    low, usual, high = _ROWS
+    scale = budget_s / 30 if budget_s else config.tokens / 2_000_000
+    num_rows = config.rows or int(min(high, max(low, usual * scale)))
+    max_words = int(budget_s * cores * _SLOWEST_WORDS) if budget_s else config.tokens
+    return Plan(
+        budget_s=budget_s, tokens=config.tokens, preset=preset, dim=config.dim,
+        min_count=config.min_count, vocab_size=_VOCABULARIES[preset],
+        predicted_words=_WORDS_PREDICTED[preset], num_rows=num_rows, max_words=max_words,
+        device=config.device, seed=config.seed, workers=config.workers,
+    )  # fmt: skip
+
+
+def estimated_s(plan: Plan, families: Sequence[str], config: LadderConfig) -> float:
+    """About how long a ladder of such rungs will take, reading and asking included."""
+    speed = 2 / config.num_workers
+    scale = 0.3 + 0.7 * plan.num_rows * config.seeds / 3 / _ROWS[1]
+    asking_s = sum(
+        _ASKING_S["contextual" if family == "contextual" else "static"] * scale * speed
+        for family in families
+    )
+    # Counting needs no time of its own to speak of; everything else is given its budget.
+    num_trained = sum(family != "counts" for family in families)
+    return 30 + num_trained * plan.budget_s * 1.1 + asking_s
+
+
+def said(plan: Plan, machine: Machine, num_rungs: int, seconds: float) -> list[str]:
+    """The plan in sentences, for the terminal and the report."""
+    gpu = f", {machine.gpu}" if machine.gpu else ""
+    place = f"{machine.cores} cores, {machine.memory / 2**30:.0f} GB{gpu}"
+    if plan.is_timed:
+        given = f"{format_duration(plan.budget_s)} of training"
+    else:
+        given = f"{format_count(plan.tokens, 'tokens')} of training"
+    sentences = [
+        f"{num_rungs} rungs, {given} for each, on {place}.",
+        f"Sizes that fit this: networks {plan.preset} with {plan.vocab_size:,} sub-words, word "
+        f"vectors of {plan.dim} numbers, language models of {plan.predicted_words:,} words; tasks "
+        f"are learned from up to {plan.num_rows:,} rows.",
+    ]
+    if plan.is_timed:
+        sentences.append(f"All of it will take about {format_duration(seconds)} minutes.")
+    return sentences
+
+
+def network_sizes(preset: str) -> dict[str, Any]:
+    """Layers, width and heads of BERT and GPT alike, so that neither is the larger."""
+    from sememe.networks.presets import BERT_PRESETS
+
+    own = BERT_PRESETS[preset]
+    return {"num_layers": own.num_layers, "width": own.width, "num_heads": own.num_heads}

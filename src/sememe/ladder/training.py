@@ -1,0 +1,200 @@
+"""One rung: a plan and a text in, a saved model and what it cost out."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sememe.ladder.plan import Plan
+from sememe.ladder.results import Point, Rung
+from sememe.ladder.rungs import Spec
+from sememe.ladder.text import LadderText
+from sememe.progress import SILENT, Reporter
+
+_MOST_POINTS = 120
+_PILOT_S = 2.0  # at most; a tenth of the budget where that is less
+_CHECKPOINT_S = (2.0, 300.0)
+# Options of a run that say nothing of the model.
+_PASSING = ("workers", "device", "evaluate_batches", "checkpoint_minutes", "budget")
+
+
+def planned(spec: Spec, rung: Rung, plan: Plan, text: LadderText, reporter: Reporter) -> Rung:
+    """Fix the options of a rung: epochs by a pilot run, or steps by tokens."""
+    options = spec.options(plan)
+    if spec.name == "untrained":
+        options |= {"steps": 1, "learning_rate": 1e-12}
+    elif spec.is_network:
+        options |= _network_extent(spec, plan, options)
+    elif spec.command in ("word2vec", "fasttext", "glove"):
+        options["epochs"] = _epochs(spec, plan, options, text, reporter)
+    return replace(rung, options=options, state="training")
+
+
+def trained(
+    spec: Spec, rung: Rung, plan: Plan, text: LadderText, out: Path, reporter: Reporter
+) -> Rung:
+    """Train a rung as its options say, from its last checkpoint where there is one."""
+    model = _model(spec, plan, rung.options)
+    checkpoint_s = min(_CHECKPOINT_S[1], max(_CHECKPOINT_S[0], plan.budget_s / 6))
+    begun_s = time.monotonic()
+    if spec.is_network:
+        _fit_network(spec, model, plan, text, out, reporter)
+    else:
+        model.fit(
+            text.words, text=text.settings, out=out, resume=True, progress=reporter,
+            checkpoint_minutes=checkpoint_s / 60,
+        )  # fmt: skip
+    elapsed_s = time.monotonic() - begun_s
+    history = _points(model.history)
+    train_s = max(history[-1].seconds if history else 0.0, 0.0) or elapsed_s
+    tokens = _tokens(model, spec, text, rung)
+    return replace(
+        rung,
+        state="done",
+        path=str(out),
+        command=_command(spec, model, rung, plan, text, out),
+        train_s=round(train_s, 3),
+        tokens=tokens,
+        tokens_per_s=round(tokens / train_s, 1) if train_s else 0.0,
+        parameters=_parameters(model),
+        megabytes=round(folder_size(out) / 1e6, 2),
+        history=history,
+    )
+
+
+def _model(spec: Spec, plan: Plan, options: dict[str, Any]) -> Any:
+    if spec.preset is None:
+        return spec.model_class(**options)
+    return spec.model_class(spec.preset(plan), **options)
+
+
+# ---- how long -----------------------------------------------------------------------------------
+
+
+def _network_extent(spec: Spec, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:
+    checkpoint_s = min(_CHECKPOINT_S[1], max(_CHECKPOINT_S[0], plan.budget_s / 6))
+    more: dict[str, Any] = {"checkpoint_minutes": checkpoint_s / 60}
+    if plan.is_timed:
+        return {**more, "budget": f"{plan.budget_s:g}s"}
+    training = _model(spec, plan, options).training
+    return {**more, "steps": max(1, round(plan.tokens / (training.batch_size * training.length)))}
+
+
+class _Stopwatch:
+    """A callback that ends a pilot run after some seconds, and keeps how fast it was."""
+
+    def __init__(self, every_words: int, seconds: float) -> None:
+        self.every_words, self._seconds = every_words, seconds
+        self._begun_s = 0.0
+        self._words = 0
+        self.rate = 0.0  # words a second, those before the first call left out
+
+    def __call__(self, model: Any, record: dict[str, Any]) -> bool:
+        """Take the time."""
+        now_s = time.monotonic()
+        if not self._begun_s:
+            self._begun_s, self._words = now_s, record["words"]
+            return False
+        elapsed_s = now_s - self._begun_s
+        self.rate = (record["words"] - self._words) / max(elapsed_s, 1e-9)
+        return elapsed_s >= self._seconds
+
+
+def _epochs(
+    spec: Spec, plan: Plan, options: dict[str, Any], text: LadderText, reporter: Reporter
+) -> int:
+    """The passes over the text that fit into the budget, one at least."""
+    num_words = text.words.num_tokens
+    if not plan.is_timed:
+        return max(1, round(plan.tokens / num_words))
+    reporter.note(f"{spec.title}: measuring the speed.")
+    watch = _Stopwatch(max(1, num_words // 40), min(_PILOT_S, plan.budget_s / 10))
+    model = spec.model_class(**{**options, "epochs": 1_000})
+    begun_s = time.monotonic()
+    model.fit(text.words, text=text.settings, callbacks=[watch], progress=SILENT)
+    # GloVe counts pairs before its first step; that is part of its budget.
+    before_s = watch._begun_s - begun_s if spec.command == "glove" else 0.0
+    left_s = max(0.0, plan.budget_s - before_s)
+    return max(1, math.floor(left_s * watch.rate / num_words))
+
+
+# ---- fitting ------------------------------------------------------------------------------------
+
+
+def _fit_network(
+    spec: Spec, model: Any, plan: Plan, text: LadderText, out: Path, reporter: Reporter
+) -> None:
+    if not spec.subwords:
+        model.fit(text.words, text=text.settings, out=out, resume=True, progress=reporter)
+        return
+    tokenizer = text.tokenizer(spec.subwords, plan.vocab_size, reporter)  # type: ignore[arg-type]
+    store = text.subwords(tokenizer, plan.vocab_size, reporter)
+    model.fit(
+        store, tokenizer=tokenizer, text=text.settings, out=out, resume=True, progress=reporter
+    )
+
+
+def _points(history: Any) -> list[Point]:
+    """The curve of a training, in few points."""
+    records = [one for one in history if "loss" in one and "seconds" in one]
+    every = max(1, math.ceil(len(records) / _MOST_POINTS))
+    kept = records[::every]
+    if records and kept[-1] is not records[-1]:
+        kept.append(records[-1])
+    return [
+        Point(float(one["seconds"]), int(one.get("tokens", one.get("words", 0))), one["loss"])
+        for one in kept
+    ]
+
+
+def _tokens(model: Any, spec: Spec, text: LadderText, rung: Rung) -> int:
+    """How many tokens it has read in training, all passes together."""
+    if spec.is_network:
+        return int(model.history.last().get("tokens", 0))
+    return text.words.num_tokens * int(rung.options.get("epochs", 1))
+
+
+def _parameters(model: Any) -> int:
+    network = getattr(model, "network", None)
+    if network is not None:
+        return sum(parameter.numel() for parameter in network.parameters())
+    named: Callable[[str], bool] = lambda name: name not in ("starts", "columns")  # noqa: E731
+    return sum(int(own.size) for name, own in model.tensors.items() if named(name))
+
+
+def folder_size(folder: Path) -> int:
+    """The bytes of a model; that of a file, if it is one."""
+    if folder.is_file():
+        return folder.stat().st_size
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def forget(out: Path) -> None:
+    """Remove a model and its checkpoints."""
+    for path in (out, Path(f"{out}.checkpoints"), Path(f"{out}.pairs")):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _command(spec: Spec, model: Any, rung: Rung, plan: Plan, text: LadderText, out: Path) -> str:
+    """The command that trains the same again."""
+    parts = ["sememe train", spec.command, str(text.train), "--out", str(out)]
+    options = {name: x for name, x in rung.options.items() if name not in _PASSING}
+    if spec.preset is not None:
+        parts += ["--preset", spec.preset(plan)]
+        options["steps"] = max((one.get("step", 0) for one in model.history), default=0)
+    if spec.subwords:
+        place = text.tokenizer_place(spec.subwords, plan.vocab_size)  # type: ignore[arg-type]
+        parts += ["--tokenizer", str(place)]
+        options.pop("vocab_size", None)
+    if text.settings.language != "en":
+        parts += ["--language", text.settings.language]
+    if spec.command == "elmo" and text.settings.lowercase:
+        parts += ["--lowercase"]
+    for name, value in options.items():
+        parts += [f"--{name.replace('_', '-')}", f"{value}"]
+    return " ".join(parts)

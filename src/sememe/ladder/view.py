@@ -1,0 +1,213 @@
+"""The ladder on a terminal: a live table of rungs, plain lines in a log, nothing when quiet."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sememe.ladder.results import Results, Rung
+from sememe.progress import Reporter
+from sememe.progress.figures import format_count, format_duration
+from sememe.progress.reporter import Task
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+_REDRAW_S = 0.2
+_MARKS = {"waiting": "·", "training": "▸", "done": "✓", "failed": "✗", "left out": "–"}
+
+
+class View(Reporter):
+    """A reporter that shows all rungs at once; the bars of their trainings become one line each."""
+
+    def __init__(self, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+        super().__init__(quiet=quiet, stream=stream)
+        self._results: Results | None = None
+        self._table: Live | None = None
+        self._name, self._doing, self._status = "", "", ""
+        self._told: set[str] = set()
+        self._said: set[str] = set()
+
+    @classmethod
+    def of(cls, progress: Reporter | bool | None) -> View:
+        """The view given, a new one for True, a silent one for nothing."""
+        if isinstance(progress, View):
+            return progress
+        if isinstance(progress, Reporter):
+            return cls(quiet=progress.quiet, stream=progress.stream)
+        return cls(quiet=not progress)
+
+    def __enter__(self) -> View:
+        if self.is_live:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._table = Live(
+                console=Console(file=self.stream), auto_refresh=False, transient=True
+            )
+            self._table.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._table is not None:
+            self._table.stop()
+            self._table = None
+
+    # ---- what the ladder tells ------------------------------------------------------------
+
+    def begin(self, name: str, doing: str) -> None:
+        """A rung begins with something."""
+        self._name, self._doing, self._status = name, doing, ""
+        self._draw()
+
+    def end(self, name: str) -> None:
+        """A rung has been asked everything."""
+        self._name = self._doing = self._status = ""
+        if name and name not in self._said and self._results is not None and not self.is_live:
+            self._said.add(name)
+            if line := scores_line(self._results, name):
+                self.note(f"{name}: {line}")
+        self._draw()
+
+    def show(self, results: Results) -> None:
+        """New results."""
+        self._results = results
+        for rung in results.rungs:
+            is_over = rung.state in ("done", "failed", "left out")
+            if is_over and rung.name not in self._told and not self.is_live:
+                self._told.add(rung.name)
+                self.note(f"{rung.name}: {cost_line(rung)}")
+        self._draw()
+
+    # ---- what trainings tell --------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """Show one line that stays; what trainings say of themselves is left to the table."""
+        if self.quiet or self._doing:
+            return
+        if self._table is not None:
+            self._table.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._print(text)
+
+    def _open(self, task: Task) -> None:
+        self._status = task.title
+
+    def _redraw(self, task: Task, now_s: float) -> float:
+        task._mark(now_s)
+        self._status = f"{task.title} " + " · ".join(task.describe())
+        if self._table is not None:
+            self._draw()
+            return _REDRAW_S
+        if not self.quiet and now_s - task._begun_s >= self._line_s:
+            name = f"{self._name}: " if self._name else ""
+            self._print(f"{name}{task.title}: " + ", ".join(task.describe()))
+            return self._line_s
+        return 1.0
+
+    def _close(self, task: Task, has_failed: bool) -> None:
+        self._status = ""
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._table is None or self._results is None:
+            return
+        self._table.update(self._made(), refresh=True)
+
+    def _made(self) -> Table:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        assert self._results is not None
+        table = Table(box=box.SIMPLE_HEAD, expand=False, pad_edge=False)
+        table.add_column("")
+        table.add_column("rung", no_wrap=True)
+        table.add_column("training", no_wrap=True)
+        table.add_column("scores so far", overflow="ellipsis", no_wrap=True)
+        for rung in self._results.rungs:
+            is_now = rung.name == self._name
+            state = "training" if is_now and rung.state == "waiting" else rung.state
+            style = {"done": "green", "failed": "red", "training": "bold cyan"}.get(state, "dim")
+            cost = cost_line(rung) if rung.state == "done" else rung.why
+            scores = scores_line(self._results, rung.name)
+            if is_now:
+                status = self._status or self._doing
+                cost, scores = (status, scores) if rung.state != "done" else (cost, self._doing)
+            table.add_row(
+                Text(_MARKS[state], style=style), Text(rung.title, style=style), Text(cost),
+                Text(scores, style="dim"),
+            )  # fmt: skip
+        if not self._name and self._doing:
+            table.caption = self._doing
+        return table
+
+
+def cost_line(rung: Rung) -> str:
+    """What a rung has cost, or why it is not there."""
+    if rung.state != "done":
+        return rung.why or rung.state
+    if not rung.tokens:
+        return f"{rung.megabytes:,.1f} MB"
+    took = format_duration(rung.train_s) if rung.train_s >= 1 else f"{rung.train_s:.2f} s"
+    return f"{format_count(rung.tokens, 'tokens')} in {took}, {rung.megabytes:,.1f} MB"
+
+
+def scores_line(results: Results, name: str) -> str:
+    """The scores of a rung so far, in one line."""
+    parts = []
+    for task in results.tasks:
+        cell = results.cell(name, task.name)
+        if cell is not None and cell.mean is not None:
+            parts.append(f"{task.title} {cell.mean:.1f}")
+    return ", ".join(parts)
+
+
+def score_tables(results: Results, width: int = 0) -> list[Any]:
+    """The table as rich prints it, in as many parts as the width of the terminal asks for."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    first = max(len(rung.title) for rung in results.rungs) + 14
+    parts: list[list[Any]] = [[]]
+    used = first
+    for task in results.tasks:
+        need = max(len(task.title), 11) + 2
+        if width and parts[-1] and used + need > width:
+            parts.append([])
+            used = first
+        parts[-1].append(task)
+        used += need
+    tables = []
+    for part in parts:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("rung", no_wrap=True)
+        table.add_column("time", justify="right", no_wrap=True)
+        for task in part:
+            table.add_column(task.title, justify="right", no_wrap=True)
+        for rung in results.rungs:
+            cells = [Text(*_shown(results, rung.name, task)) for task in part]
+            took = f"{rung.train_s:.1f} s" if rung.tokens else rung.state * (rung.state != "done")
+            table.add_row(rung.title, took, *cells)
+        names = dict.fromkeys(name for task in part for name in task.baselines)
+        for name in names:
+            values = [task.baselines.get(name) for task in part]
+            shown = ["" if value is None else f"{value:.1f}" for value in values]
+            table.add_row(Text(name, style="dim"), "", *(Text(one, style="dim") for one in shown))
+        tables.append(table)
+    return tables
+
+
+def _shown(results: Results, rung: str, task: Any) -> tuple[str, str]:
+    cell = results.cell(rung, task.name)
+    if cell is None or cell.mean is None:
+        return "–", "dim"
+    text = f"{cell.mean:,.1f}" + (f" ± {cell.sd:.1f}" if cell.sd is not None else "")
+    return text, "bold cyan" if rung in results.best(task.name) else ""
