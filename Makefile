@@ -9,7 +9,7 @@ CODE := src tests benchmarks docs/hooks
 .PHONY: run test lint docs site clean
 
 run: $(STAMP)
-	$(BIN)/sememe demo --out runs/demo
+	$(BIN)/sememe ladder --out runs/ladder
 	@echo "The command sememe is in $(BIN): \". $(BIN)/activate\" puts it on your path."
 
 test: $(STAMP)

@@ -14,7 +14,7 @@ from sememe.cli.manual import write_manual
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
-    ("demo",),
+    ("ladder",),
     ("train", "word2vec"),
     ("train", "counts"),
     ("train", "onehot"),

@@ -155,13 +155,3 @@ def test_interrupted_and_resumed(own_cache, longer_text, tmp_path):
     run("--out", str(tmp_path / "cut"), "--resume")
     whole, cut = package.load(tmp_path / "whole"), package.load(tmp_path / "cut")
     assert np.array_equal(whole.vectors, cut.vectors)
-
-
-def test_the_demo(sememe, tmp_path):
-    """The main job with one short epoch; `make run` does the same for longer."""
-    result = sememe("demo", "--dim", 16, "--epochs", 1, "--out", "runs/demo")
-    assert "array" in result.out and "Analogies" in result.out and "runs/demo" in result.out
-    for name in ("runs/demo/sememe.json", "runs/demo-pca.png", "runs/demo-pca.svg"):
-        assert (tmp_path / name).stat().st_size > 100
-    figures = sememe("demo", "--dim", 8, "--epochs", 1, "--out", "again", "--json", "--quiet").json
-    assert figures["evaluation"]["scores"] and figures["neighbors"]["array"]

@@ -13,7 +13,6 @@ from sememe.cli import (
     classify,
     compare,
     convert,
-    demo,
     embed,
     evaluate,
     evaluate_benchmarks,
@@ -40,7 +39,7 @@ from sememe.cli.options import flag
 from sememe.cli.screen import examples
 
 ORDER = (
-    "ladder", "demo", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
+    "ladder", "train", "neighbors", "analogy", "similarity", "odd", "fill", "next", "generate",
     "suggest", "translate", "embed", "finetune", "predict", "evaluate", "compare", "study", "plot",
     "convert", "info",
 )  # fmt: skip
@@ -67,7 +66,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
-        "sememe demo",
+        "sememe ladder",
         "sememe train word2vec my-texts/ --out runs/mine",
         "sememe neighbors runs/mine contract",
         "sememe train word2vec news.txt --language zh --out runs/news",
@@ -97,7 +96,6 @@ def sememe(
 
 
 app.command("ladder", epilog=ladder.EXAMPLES)(ladder.ladder)
-app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(train.app, name="train")
 words.register(app)
 app.command("fill", epilog=fill.EXAMPLES)(fill.fill)

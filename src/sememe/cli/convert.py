@@ -8,13 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from sememe.cli.classify import convert_classifier, is_classifier
-from sememe.cli.language_models import kind_of
 from sememe.cli.options import Json, Limit
 from sememe.cli.screen import examples, print_json
 from sememe.networks.interchange.layout import is_pickled, network_kind
 
 EXAMPLES = examples(
-    "sememe convert runs/demo vectors.bin",
+    "sememe convert runs/ladder/models/skipgram vectors.bin",
     "sememe convert glove.6B.50d.txt glove-folder --limit 100000",
     "sememe convert vectors.bin vectors.txt.gz --format glove",
     "sememe convert runs/subwords model.bin --format fasttext",
@@ -71,6 +70,7 @@ def convert(
     An n-gram model and the ARPA file of one (.arpa, of KenLM, SRILM and others) become each other.
     """
     from sememe.errors import OptionError
+    from sememe.storage.folder import kind_of_folder
     from sememe.vectors.formats import convert as convert_vectors
 
     if network_kind(source) or is_pickled(source):
@@ -89,7 +89,7 @@ def convert(
         convert_classifier(source, target, json)
         return
     chosen = format or format_of(target)
-    if format_of(source) == "arpa" or kind_of(Path(source)) == "ngram":
+    if format_of(source) == "arpa" or kind_of_folder(Path(source)) == "ngram":
         _convert_ngrams(source, target, chosen, json)
         return
     if chosen == "arpa":

@@ -25,7 +25,7 @@ def _group() -> None:
 
 @app.command(
     epilog=examples(
-        "sememe evaluate words runs/demo",
+        "sememe evaluate words runs/ladder/models/skipgram",
         "sememe evaluate words runs/mine --data questions-words.txt --data wordsim353.tsv",
         "sememe evaluate words glove.txt --data word-sets/ --json",
     )

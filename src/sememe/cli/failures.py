@@ -15,6 +15,7 @@ import typer
 
 from sememe.errors import SememeError
 from sememe.storage.checkpoints import Checkpoints
+from sememe.storage.folder import kind_of_folder
 
 USER_ERROR, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _OUT: ContextVar[Path | None] = ContextVar("out", default=None)
@@ -46,7 +47,9 @@ def _can_resume() -> bool:
         return False
     # Several runs of a fine-tuning lie in a folder of their own, those of a study in its folder.
     places = [Path(f"{out}.checkpoints"), *out.glob("*.checkpoints")]
-    return Path(f"{out}.trials").is_dir() or any(Checkpoints(place).has_one for place in places)
+    if Path(f"{out}.trials").is_dir() or kind_of_folder(out) == "ladder":
+        return True
+    return any(Checkpoints(place).has_one for place in places)
 
 
 @contextmanager

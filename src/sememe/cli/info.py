@@ -12,10 +12,10 @@ from sememe.cli.options import Json
 from sememe.cli.screen import examples, print_json, print_table
 
 EXAMPLES = examples(
-    "sememe info runs/demo",
+    "sememe info runs/ladder/models/skipgram",
     "sememe info GoogleNews-vectors.bin.gz",
     "sememe info bert-base-uncased",
-    "sememe info runs/demo --json",
+    "sememe info runs/ladder/models/skipgram --json",
 )
 
 # Kinds whose manifest says all that is to be told.

@@ -90,8 +90,10 @@ def _show(results: Results, out: Path) -> None:
     from sememe.progress.figures import format_duration
 
     screen = console()
-    for table in score_tables(results, screen.width if screen.is_terminal else 0):
-        screen.print(table, soft_wrap=not screen.is_terminal)
+    if not screen.is_terminal:  # a file has room for all columns
+        screen.width = 400
+    for table in score_tables(results, screen.width):
+        screen.print(table)
     for rung in results.rungs:
         if rung.state in ("failed", "left out"):
             typer.echo(f"{rung.title}: {rung.state}. {rung.why}")

@@ -54,7 +54,7 @@ def _tell(paths: list[Path]) -> None:
 
 @app.command(
     epilog=examples(
-        "sememe plot pca runs/demo row column minimum maximum --out words.png",
+        "sememe plot pca runs/ladder/models/skipgram row column minimum maximum --out words.png",
         'sememe plot pca glove.txt --pairs "france:paris,italy:rome,japan:tokyo" --out map.svg',
         "sememe plot pca runs/mine --pairs capitals.txt --out map.png --out map.svg",
     )
@@ -87,7 +87,7 @@ def pca(
 @app.command(
     epilog=examples(
         'sememe plot heatmap glove.txt king queen man woman "king - man + woman" --out strips.png',
-        "sememe plot heatmap runs/demo array matrix error --scale 1",
+        "sememe plot heatmap runs/ladder/models/skipgram array matrix error --scale 1",
     )
 )
 def heatmap(
@@ -168,7 +168,8 @@ def _positions_of(model: Path) -> Any:
 
 @app.command(
     epilog=examples(
-        "sememe plot history runs/demo", "sememe plot history runs/mine --figure words_per_s"
+        "sememe plot history runs/ladder/models/skipgram",
+        "sememe plot history runs/mine --figure words_per_s",
     )
 )
 def history(

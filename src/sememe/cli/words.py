@@ -139,16 +139,20 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
     app.command(
         epilog=examples(
-            "sememe neighbors runs/demo array tensor",
-            "sememe neighbors runs/demo matrix --num 3 --json",
+            "sememe neighbors runs/ladder/models/skipgram array tensor",
+            "sememe neighbors runs/ladder/models/skipgram matrix --num 3 --json",
             "sememe neighbors glove.txt --positive king --positive woman --negative man",
         )
     )(neighbors)
     app.command(
         epilog=examples(
-            "sememe analogy runs/demo numpy array torch",
+            "sememe analogy runs/ladder/models/skipgram numpy array torch",
             "sememe analogy glove.txt man king woman --method mul",
         )
     )(analogy)
-    app.command(epilog=examples("sememe similarity runs/demo row column"))(similarity)
-    app.command(epilog=examples("sememe odd runs/demo red green blue matrix"))(odd)
+    app.command(epilog=examples("sememe similarity runs/ladder/models/skipgram row column"))(
+        similarity
+    )
+    app.command(epilog=examples("sememe odd runs/ladder/models/skipgram red green blue matrix"))(
+        odd
+    )
