@@ -108,7 +108,8 @@ def _what_was_run(results: Results) -> str:
         f"{small_number(len(done)).capitalize()} model{'s' * (len(done) > 1)}"
         f"{_from_to(done)} learned from the same text, {corpus.name} "
         f"({count(corpus.train_words)} words{f' of {language}' if language else ''}), "
-        f"with {'up to ' * bool(results.budget.seconds)}{budget_text(results)} each on {where}, and did the same "
+        f"with {'up to ' * bool(results.budget.seconds)}{budget_text(results)} each on {where}, "
+        "and did the same "
         f"{small_number(len(results.tasks))} task{'s' * (len(results.tasks) != 1)}."
         f"{_beside(results)}"
     )
