@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sememe.errors import MissingExtraError
+from sememe.examples.batches import Split
 from sememe.progress import SILENT, Reporter
 from sememe.training.distributed import Processes, joined
 from sememe.training.loop import Loop
+from sememe.training.objective import Source
 from sememe.training.places import finished_before, keeper_of, save_finished
 from sememe.training.run import Run
 
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
     from sememe.networks.language_model import LanguageModel
 
 Figures = dict[str, float]
+
+
+class Text(Protocol):
+    """A text as ids, which a model has opened: its batches, and what tells it from others."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What tells this text from others."""
+
+    def source(self, model: Any, split: Split) -> Source:
+        """The batches of a split."""
+
+    def validation(self, model: Any, reporter: Reporter) -> Any:
+        """What measures a network on held-out text; None where there is none."""
+
+    def described(self, source: Any) -> str:
+        """How much text there is, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)

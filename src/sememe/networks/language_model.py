@@ -1,8 +1,9 @@
 """What the language models share: a corpus in, a network out; options, `fit`, `save`, `load`.
 
-A model names the classes of its options and fills in, at the end of the class, what differs: the
-text as it reads it, its network with what that is to learn, and the files of its folder. The order
-in which `fit` does all that stands in `fitting`.
+A model names the classes of its options and fills in what differs, which stands at the end of the
+class: the text as it reads it, its network with what that is to learn, and the files of its folder.
+`fitting` has the order in which `fit` asks for all that. BERT and GPT are in `pretraining`; what
+NNLM, ELMo and ULMFiT share beyond this, in `word_model`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sememe.storage.folder import MANIFEST, check_replaceable, write_folder, wri
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
-    from sememe.networks.fitting import Figures, Request
+    from sememe.networks.fitting import Figures, Request, Text
     from sememe.training.objective import Objective, Source
     from sememe.training.optimizers import RateGroup
 
@@ -190,7 +191,7 @@ class LanguageModel:
 
     # ---- what differs: learning -----------------------------------------------------------------
 
-    def open_text(self, corpus: Any, request: Request) -> Any:
+    def open_text(self, corpus: Any, request: Request) -> Text:
         """The text as ids; its words or its tokenizer are the model's from now on."""
         raise NotImplementedError
 
