@@ -14,8 +14,23 @@ Start = Literal["paper", "quick"]
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu")
 
 
+class NetworkConfig:
+    """The base of the frozen dataclasses that hold the sizes of a network."""
+
+    vocab_size: int
+
+    @property
+    def padded_vocab_size(self) -> int:
+        """Rows of the table of words or tokens: matrix units work in tiles of 64."""
+        return -(-self.vocab_size // 64) * 64
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as they are kept in sememe.json."""
+        return asdict(self)  # type: ignore[call-overload]
+
+
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
+class TransformerConfig(NetworkConfig):
     """What every stack of Transformer blocks needs to know."""
 
     vocab_size: int = option(30_522, "Sub-words; the tokenizer's number when one is given.")
@@ -53,15 +68,6 @@ class TransformerConfig:
     def head_size(self) -> int:
         """Numbers in the queries and keys of one head."""
         return self.width // self.num_heads
-
-    @property
-    def padded_vocab_size(self) -> int:
-        """Rows of the table of tokens: matrix units work in tiles of 64."""
-        return -(-self.vocab_size // 64) * 64
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as they are kept in sememe.json."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
+from sememe.networks.config import NetworkConfig
 from sememe.networks.word_config import SampledTrainingConfig, Softmax, WordPreset, sizes_of
 from sememe.options import check_choices, check_ranges, option
 from sememe.text.settings import TextSettings
@@ -17,7 +18,7 @@ PAPER_FILTERS = "1:32 2:32 3:64 4:128 5:256 6:512 7:1024"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ELMoConfig:
+class ELMoConfig(NetworkConfig):
     """The sizes of a bidirectional language model; the defaults are ELMo's (Peters et al. 2018)."""
 
     vocab_size: int = option(0, "Words that are predicted, three marks among them.")
@@ -76,15 +77,6 @@ class ELMoConfig:
     def has_softmax(self) -> bool:
         """Whether words are predicted at all; released weights come without that part."""
         return self.vocab_size > 0
-
-    @property
-    def padded_vocab_size(self) -> int:
-        """Rows of the table of words: matrix units work in tiles of 64."""
-        return -(-self.vocab_size // 64) * 64
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as they are kept in sememe.json."""
-        return asdict(self)
 
 
 def _size(num_cells: int, width: int, **more: Any) -> ELMoConfig:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
+from sememe.networks.config import NetworkConfig
 from sememe.networks.word_config import SampledTrainingConfig, Softmax, WordPreset, sizes_of
 from sememe.options import check_choices, check_ranges, option
 
@@ -13,7 +14,7 @@ Architecture = Literal["softmax", "ranking"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NNLMConfig:
+class NNLMConfig(NetworkConfig):
     """The sizes of a network over a window of words (Bengio et al. 2003, section 2)."""
 
     num_words: int = option(0, "Words that have a vector; <unk>, </s> and <s> come on top.")
@@ -42,10 +43,6 @@ class NNLMConfig:
     def num_inputs(self) -> int:
         """Words that the network sees at once."""
         return self.window if self.architecture == "softmax" else 2 * self.window + 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as they are kept in sememe.json."""
-        return asdict(self)
 
 
 # tiny and mini learn on a CPU in minutes.

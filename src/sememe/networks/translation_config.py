@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.networks.config import Activation, Positions, TransformerConfig
-from sememe.options import changed, check_choices, check_ranges, option
+from sememe.networks.config import Activation, NetworkConfig, Positions, TransformerConfig
+from sememe.networks.presets import chosen
+from sememe.options import check_choices, check_ranges, option
 from sememe.tokens.subword_config import Kind
 from sememe.training.config import Schedule, TrainingConfig
 
@@ -42,7 +43,7 @@ class EncoderDecoderConfig(TransformerConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurrentConfig:
+class RecurrentConfig(NetworkConfig):
     """The sizes of an encoder and a decoder of LSTM or GRU layers, and how they look at each other.
 
     The context of a step enters `after` the decoder has read its token (Luong et al. 2015, 3): so
@@ -74,15 +75,6 @@ class RecurrentConfig:
         )  # fmt: skip
         if self.width % 2:
             raise OptionError(f"width must be even, for two directions, not {self.width}.")
-
-    @property
-    def padded_vocab_size(self) -> int:
-        """Rows of the table of tokens: matrix units work in tiles of 64."""
-        return -(-self.vocab_size // 64) * 64
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as they are kept in sememe.json."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,15 +170,9 @@ SEQ2SEQ_RATES = {"tiny": 3e-3, "small": 1e-3, "base": 5e-4}
 
 def seq2seq_config(preset: str = "small", **options: Any) -> RecurrentConfig:
     """The sizes of a preset (tiny, small, base as in Luong et al. 2015), some options replaced."""
-    if preset not in SEQ2SEQ_PRESETS:
-        known = ", ".join(SEQ2SEQ_PRESETS)
-        raise OptionError(f"preset must be one of {known}, not {preset!r}.")
-    return changed(SEQ2SEQ_PRESETS[preset], "Seq2Seq", options)
+    return chosen(SEQ2SEQ_PRESETS, "Seq2Seq", preset, options)
 
 
 def transformer_config(preset: str = "base", **options: Any) -> EncoderDecoderConfig:
     """The sizes of a preset (tiny, small, base, big), some options replaced."""
-    if preset not in TRANSFORMER_PRESETS:
-        known = ", ".join(TRANSFORMER_PRESETS)
-        raise OptionError(f"preset must be one of {known}, not {preset!r}.")
-    return changed(TRANSFORMER_PRESETS[preset], "Transformer", options)
+    return chosen(TRANSFORMER_PRESETS, "Transformer", preset, options)
