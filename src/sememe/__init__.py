@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
     from sememe.evaluation import evaluate_glue as evaluate_glue
     from sememe.evaluation import evaluate_ner as evaluate_ner
+    from sememe.evaluation import evaluate_perplexity as evaluate_perplexity
     from sememe.evaluation import evaluate_senses as evaluate_senses
     from sememe.evaluation import evaluate_squad as evaluate_squad
     from sememe.evaluation import evaluate_texts as evaluate_texts
     from sememe.evaluation import evaluate_words as evaluate_words
     from sememe.examples.docstrings import docstring_rows as docstring_rows
     from sememe.examples.docstrings import docstring_texts as docstring_texts
+    from sememe.ladder.running import Ladder as Ladder
     from sememe.networks.awd_model import ULMFiT as ULMFiT
     from sememe.networks.elmo_model import ELMo as ELMo
     from sememe.networks.nnlm_model import NNLM as NNLM
@@ -72,6 +74,7 @@ _HOMES = {
     "GPT": "sememe.networks.pretraining",
     "GloVe": "sememe.static.glove",
     "GloVeConfig": "sememe.static.glove",
+    "Ladder": "sememe.ladder.running",
     "NGram": "sememe.static.ngram",
     "NGramConfig": "sememe.static.ngram",
     "NNLM": "sememe.networks.nnlm_model",
@@ -95,6 +98,7 @@ _HOMES = {
     "docstring_texts": "sememe.examples.docstrings",
     "evaluate_glue": "sememe.evaluation",
     "evaluate_ner": "sememe.evaluation",
+    "evaluate_perplexity": "sememe.evaluation",
     "evaluate_senses": "sememe.evaluation",
     "evaluate_squad": "sememe.evaluation",
     "evaluate_texts": "sememe.evaluation",
@@ -120,6 +124,7 @@ __all__ = [
     "FinetuneConfig",
     "GloVe",
     "GloVeConfig",
+    "Ladder",
     "NGram",
     "NGramConfig",
     "OneHot",
@@ -143,6 +148,7 @@ __all__ = [
     "docstring_texts",
     "evaluate_glue",
     "evaluate_ner",
+    "evaluate_perplexity",
     "evaluate_senses",
     "evaluate_squad",
     "evaluate_texts",

@@ -7,36 +7,45 @@ from typing import Annotated
 
 import typer
 
+from sememe.cli.opening import Device
 from sememe.cli.options import Json, Quiet
 from sememe.cli.screen import examples, print_json, print_table
 
 EXAMPLES = examples(
     "sememe evaluate perplexity runs/ngram held-out.txt",
     "sememe evaluate perplexity model.arpa held-out.txt --json",
+    "sememe evaluate perplexity runs/ulmfit held-out.txt",
+    "sememe evaluate perplexity gpt2 held-out.txt",
 )
 
 
 def perplexity(
     model: Annotated[
         Path,
-        typer.Argument(metavar="MODEL", help="Folder of an n-gram or NNLM model, or an ARPA file."),
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder of a language model (n-gram, NNLM, ELMo, ULMFiT, GPT), or an ARPA file.",
+        ),
     ],
     corpus: Annotated[
         list[str],
         typer.Argument(metavar="TEXT...", help="Files, folders or patterns of text, or -."),
     ],
+    device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure a language model on a text that it has not seen: lower is better.
 
     The end of each sentence counts as a word. Texts are cut into words as the model's own text was,
-    and words that it does not know as <unk>; only models with the same words can be compared.
+    and words that it does not know as <unk>; only models with the same words can be compared. An
+    ELMo reads forwards. A GPT foretells all that is written, punctuation and capitals too, and its
+    figure is told for each word.
     """
-    from sememe.cli.language_models import open_word_model
+    from sememe.evaluation.perplexity import evaluate_perplexity
     from sememe.progress import Reporter
 
-    found = open_word_model(model).evaluate(corpus, progress=Reporter(quiet=quiet))
+    found = evaluate_perplexity(model, corpus, device=device, progress=Reporter(quiet=quiet))
     figures = {
         "perplexity": found.perplexity,
         "known_perplexity": found.known_perplexity,

@@ -30,7 +30,7 @@ def suggest(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a language model (n-gram, NNLM, ELMo, GPT), or an ARPA file.",
+            help="Folder of a language model (n-gram, NNLM, ELMo, ULMFiT, GPT), or an ARPA file.",
         ),
     ],
     prompt: Annotated[
@@ -46,9 +46,9 @@ def suggest(
     A prompt that ends in a space asks for the next word; one that ends inside a word asks for
     words that begin so. Chinese needs no space: both kinds are suggested.
     """
-    from sememe.cli.language_models import suggester
+    from sememe.evaluation.perplexity import open_language_model
 
-    next_words = suggester(model, device)
+    next_words = open_language_model(model, device).next_words
     for line in [prompt] if prompt is not None else _typed_lines():
         _show(line, next_words(line, count=count), json)
 

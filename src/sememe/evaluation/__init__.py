@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sememe.evaluation.groups import evaluate_odd as evaluate_odd
     from sememe.evaluation.outcomes import Outcome as Outcome
     from sememe.evaluation.pairs import evaluate_pairs as evaluate_pairs
+    from sememe.evaluation.perplexity import evaluate_perplexity as evaluate_perplexity
     from sememe.evaluation.preparing import RunSettings as RunSettings
     from sememe.evaluation.results import Score as Score
     from sememe.evaluation.results import WordsResult as WordsResult
@@ -51,6 +52,7 @@ _HOMES = {
     "evaluate_ner": "families",
     "evaluate_odd": "groups",
     "evaluate_pairs": "pairs",
+    "evaluate_perplexity": "perplexity",
     "evaluate_senses": "senses",
     "evaluate_squad": "families",
     "evaluate_texts": "families",
@@ -77,6 +79,7 @@ __all__ = [
     "evaluate_ner",
     "evaluate_odd",
     "evaluate_pairs",
+    "evaluate_perplexity",
     "evaluate_senses",
     "evaluate_squad",
     "evaluate_texts",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
 
 from sememe.networks.word_config import WordPreset, WordTrainingConfig, sizes_of
-from sememe.options import check_ranges, option
+from sememe.options import check_choices, check_ranges, option
 from sememe.training.config import Schedule
 
 _SHARES = (
@@ -65,6 +65,13 @@ def awd_config(preset: str, **options: Any) -> AWDConfig:
     return sizes_of(PRESETS, "ULMFiT", preset, options)
 
 
+# What SGD learns with in the AWD-LSTM paper, where an option stands at its default.
+SGD = {
+    "learning_rate": 30.0, "schedule": "constant", "warmup": 0.0, "weight_decay": 1.2e-6,
+    "clip": 0.25,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class ULMFiTTrainingConfig(WordTrainingConfig):
     """How the language model learns, from a general text or from that of a task."""
@@ -75,12 +82,24 @@ class ULMFiTTrainingConfig(WordTrainingConfig):
     layer_decay: float = option(
         1.0, "Each layer learns at this share of the rate of that above; the paper: 0.3846."
     )
+    optimizer: Literal["adamw", "asgd"] = option(  # type: ignore[misc]
+        "adamw", "What moves the weights; asgd: SGD that ends with the mean of its weights."
+    )
+    average_after: int = option(  # type: ignore[misc]
+        5, "asgd: averaging begins with a validation worse than the best of so many before."
+    )
     activation_penalty: float = option(2.0, "Keeps outputs small (AR).")
     change_penalty: float = option(1.0, "Keeps outputs from changing much between words (TAR).")
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
         super().__post_init__()
+        check_choices(self, optimizer=("adamw", "asgd"))
+        if self.optimizer == "asgd":
+            for field in fields(self):
+                if field.name in SGD and getattr(self, field.name) == field.default:
+                    object.__setattr__(self, field.name, SGD[field.name])
         check_ranges(
-            self, layer_decay=(0, 1), activation_penalty=(0, 1_000), change_penalty=(0, 1_000)
+            self, average_after=(0, 10**6), layer_decay=(0, 1), activation_penalty=(0, 1_000),
+            change_penalty=(0, 1_000),
         )  # fmt: skip

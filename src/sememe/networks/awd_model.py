@@ -15,11 +15,13 @@ import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.examples.word_rows import BEGIN_ID, NUM_MARKS, UNKNOWN_ID
+from sememe.metrics.perplexity import TextScore
 from sememe.networks.awd_config import PRESETS, AWDConfig, ULMFiTTrainingConfig, awd_config
 from sememe.networks.word_model import WordModel
 from sememe.options import changed
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
+from sememe.tokens.store import TokenStore
 
 if TYPE_CHECKING:
     from sememe.networks.word_text import WordText
@@ -71,6 +73,11 @@ class ULMFiT(WordModel):
             outputs = network(torch.from_numpy(ids_T)[:, None])
             logits_1V = network.next_logits(outputs.dropped_TBE[-1])
         return logits_1V[0].double().softmax(0).numpy()[NUM_MARKS:]
+
+    def _score(self, tokens: TokenStore) -> TextScore:
+        from sememe.networks.stream_scores import AWDReads, network_ids, score_streams
+
+        return score_streams(AWDReads(self.network, network_ids(tokens, self.vocabulary)), tokens)
 
     # ---- learning -------------------------------------------------------------------------------
 

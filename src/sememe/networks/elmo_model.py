@@ -13,6 +13,7 @@ import numpy as np
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.word_rows import NUM_MARKS
+from sememe.metrics.perplexity import TextScore
 from sememe.networks.elmo_config import (
     PRESETS,
     CasedTextSettings,
@@ -24,6 +25,7 @@ from sememe.networks.installed import need_torch
 from sememe.networks.interchange.layout import find_bilm
 from sememe.networks.word_model import WordModel, perplexity_of
 from sememe.progress import Reporter
+from sememe.tokens.store import TokenStore
 
 if TYPE_CHECKING:
     from sememe.networks.elmo_reading import Opened
@@ -88,9 +90,20 @@ class ELMo(WordModel):
         from sememe.networks.elmo_reading import next_chances
 
         opened = self.opened
+        self._check_softmax()
+        return next_chances(opened, words)[NUM_MARKS:]
+
+    def _check_softmax(self) -> None:
         if not self.config.has_softmax:
             raise OptionError("These weights came without their softmax: they predict no words.")
-        return next_chances(opened, words)[NUM_MARKS:]
+
+    def _score(self, tokens: TokenStore) -> TextScore:
+        from sememe.networks.stream_scores import ELMoReads, network_ids, score_streams
+
+        self._check_softmax()
+        opened, ids = self.opened, network_ids(tokens, self.vocabulary)
+        reads = ELMoReads(opened.network, ids, opened.forms, tokens.vocabulary)
+        return score_streams(reads, tokens)
 
     # ---- learning ---------------------------------------------------------------------------
 

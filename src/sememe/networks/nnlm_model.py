@@ -18,10 +18,9 @@ from sememe.metrics.perplexity import TextScore
 from sememe.networks.model_folder import WEIGHTS, arrays_of, fill
 from sememe.networks.nnlm_config import PRESETS, NNLMConfig, NNLMTrainingConfig, nnlm_config
 from sememe.networks.word_model import WordModel
-from sememe.progress import SILENT, Reporter
+from sememe.progress import Reporter
 from sememe.storage.tensors import read_tensors, write_tensors
-from sememe.tokens.prompts import cut_sentences
-from sememe.tokens.store import open_or_build
+from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors
 
@@ -81,23 +80,9 @@ class NNLM(WordModel):
             logits_1V = network.logits(torch.from_numpy(ids)[None])
         return logits_1V[0].double().softmax(0).numpy()
 
-    def score(self, text: str) -> float:
-        """The log10 of a text's probability, the ends of its sentences included."""
-        sentences = cut_sentences(text, self.text)
-        return self.evaluate(sentences).log10 if sentences else 0.0
-
-    def perplexity(self, corpus: Any, *, progress: Reporter | None = None) -> float:
-        """The perplexity of a text, unknown words and the ends of sentences included."""
-        return self.evaluate(corpus, progress=progress).perplexity
-
-    def evaluate(self, corpus: Any, *, progress: Reporter | None = None) -> TextScore:
-        """Measure how well the model foretells a text: all that `fit` takes."""
+    def _score(self, tokens: TokenStore) -> TextScore:
         from sememe.networks.nnlm_reading import score_text
 
-        tokens = open_or_build(
-            corpus, self.text, min_count=1, workers=self.training.workers,
-            progress=progress or SILENT,
-        )  # fmt: skip
         id_map = np.append(self.ids_of(tokens.vocabulary), len(self.vocabulary))
         return score_text(self._language_model(), tokens, id_map.astype(np.uint32))
 

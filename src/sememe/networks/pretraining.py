@@ -27,11 +27,12 @@ from sememe.networks.pretraining_config import (
     PretrainingConfig,
 )  # fmt: skip
 from sememe.options import changed
-from sememe.progress import Reporter, as_reporter
+from sememe.progress import SILENT, Reporter, as_reporter
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
     from sememe.examples.preview import Preview
+    from sememe.metrics.perplexity import TextScore
     from sememe.networks.fitting import Figures, Request
     from sememe.networks.texts import Texts
     from sememe.tokens.prompts import Suggestion
@@ -259,6 +260,19 @@ class GPT(Pretrained):
         from sememe.networks.suggesting import suggest
 
         return suggest(self.trained(), self.tokenizer, text, count=count)
+
+    def evaluate(self, corpus: Any, *, progress: Reporter | None = None) -> TextScore:
+        """Measure how well the model foretells a text, told for each word and sentence's end."""
+        from sememe.networks.piece_scores import score_corpus
+
+        return score_corpus(
+            self.trained(), self.tokenizer, corpus, self.text, length=self.training.length,
+            progress=progress or SILENT,
+        )  # fmt: skip
+
+    def perplexity(self, corpus: Any, *, progress: Reporter | None = None) -> float:
+        """The perplexity of a text for each word, all that is written between them included."""
+        return self.evaluate(corpus, progress=progress).perplexity
 
     def source(self, store: Any, split: Split) -> Any:
         """Batches of running text."""

@@ -12,12 +12,15 @@ import numpy as np
 
 from sememe.examples.neighboring_words import neighbors_of
 from sememe.examples.word_rows import NUM_MARKS, WordRows
+from sememe.metrics.perplexity import TextScore
 from sememe.networks.language_model import LanguageModel
 from sememe.networks.model_folder import FORMAT, WEIGHTS, WORDS, arrays_of, fill
 from sememe.networks.word_config import WordPreset
+from sememe.progress import SILENT, Reporter
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
-from sememe.tokens.prompts import Suggestion, read_prompt, suggest_words
+from sememe.tokens.prompts import Suggestion, cut_sentences, read_prompt, suggest_words
+from sememe.tokens.store import TokenStore, open_or_build
 from sememe.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -47,6 +50,27 @@ class WordModel(LanguageModel):
         self.trained()
         prompt = read_prompt(text, self.text)
         return suggest_words(self.vocabulary, prompt, self.distribution, count)
+
+    def score(self, text: str) -> float:
+        """The log10 of a text's probability, the ends of its sentences included."""
+        sentences = cut_sentences(text, self.text)
+        return self.evaluate(sentences).log10 if sentences else 0.0
+
+    def perplexity(self, corpus: Any, *, progress: Reporter | None = None) -> float:
+        """The perplexity of a text, unknown words and the ends of sentences included."""
+        return self.evaluate(corpus, progress=progress).perplexity
+
+    def evaluate(self, corpus: Any, *, progress: Reporter | None = None) -> TextScore:
+        """Measure how well the model foretells a text: all that `fit` takes."""
+        self.trained()
+        tokens = open_or_build(
+            corpus, self.text, min_count=1, workers=self.training.workers,
+            progress=progress or SILENT,
+        )  # fmt: skip
+        return self._score(tokens)
+
+    def _score(self, tokens: TokenStore) -> TextScore:
+        raise NotImplementedError
 
     def manifest(self) -> dict[str, Any]:
         """What sememe.json says of the model."""

@@ -19,13 +19,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sememe.errors import OptionError
 from sememe.options import check_ranges, option
-from sememe.progress import History
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sememe.training.loop import Loop
 
 # The noise of single steps is smoothed over so many of them; less of it where the rate jumps.
@@ -70,6 +69,8 @@ class RateCurve:
 
         How far above its bound a divergence goes says nothing of the rates before it.
         """
+        from sememe.progress import History
+
         high = max([_bound(min(self.losses, default=0.0)), *self.losses[:_FIRST]])
         records = [{"loss": min(loss, high)} for loss in self.losses]
         forward = History(records).smooth("loss", _HALF_LIFE)
@@ -92,6 +93,8 @@ class RateCurve:
 
         Between two neighboring steps the loss falls by chance more often than by the rate.
         """
+        import numpy as np
+
         lowest = self._lowest
         if lowest is None:
             return None
@@ -105,7 +108,7 @@ class RateCurve:
         smoothed = self.smoothed
         if len(smoothed) <= _FIRST:
             return None
-        found = int(np.argmin(smoothed))
+        found = int(smoothed.argmin())
         return found if found >= _FIRST and smoothed[found] < 0.999 * smoothed[0] else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,6 +158,8 @@ def search_instead(loop: Loop) -> None:
 
 
 def _searched(loop: Loop, search: RateSearch) -> RateCurve:
+    import numpy as np
+
     before = np.array(_losses_before(loop, search))
     before = np.maximum(before, 0.01 * before.mean() + 1e-9)  # rows that were known already
     curve = RateCurve([], [], False, loop.config.learning_rate)

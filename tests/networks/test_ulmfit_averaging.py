@@ -1,0 +1,66 @@
+"""ULMFiT's language model with averaged SGD: its options, what remains, resume to the bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from sememe import ULMFiT  # noqa: E402
+from sememe.errors import OptionError  # noqa: E402
+from sememe.networks.awd_config import ULMFiTTrainingConfig  # noqa: E402
+
+SENTENCES = [["the", "red", "cat", "sat"], ["红色", "的", "猫"], ["a", "dog", "ran", "home"]] * 30
+QUICK: dict[str, Any] = {
+    "num_cells": 12, "width": 8, "num_layers": 2, "optimizer": "asgd", "average_after": 0,
+    "learning_rate": 10.0, "steps": 24, "batch_size": 4, "length": 9, "min_count": 1,
+    "evaluate_every": 2, "validation_share": 0.1, "workers": 1, "device": "cpu",
+}  # fmt: skip
+
+
+def test_options_left_alone_become_the_papers():
+    plain, sgd = ULMFiTTrainingConfig(), ULMFiTTrainingConfig(optimizer="asgd")
+    assert (plain.learning_rate, plain.clip, plain.schedule) == (0.0, 1.0, "slanted")
+    assert (sgd.learning_rate, sgd.clip, sgd.weight_decay) == (30.0, 0.25, 1.2e-6)
+    assert (sgd.schedule, sgd.warmup) == ("constant", 0.0)
+    own = ULMFiTTrainingConfig(optimizer="asgd", learning_rate=5.0, clip=0.5, schedule="linear")
+    assert (own.learning_rate, own.clip, own.schedule) == (5.0, 0.5, "linear")
+    assert ULMFiT("tiny", optimizer="asgd").training.learning_rate == 30.0
+    assert ULMFiTTrainingConfig(**sgd.to_dict()) == sgd
+    with pytest.raises(OptionError, match="optimizer"):
+        ULMFiTTrainingConfig(optimizer="sgd")  # type: ignore[arg-type]
+
+
+def test_a_stop_while_averaging_changes_nothing(tmp_path, monkeypatch):
+    from sememe.examples.word_rows import WordRowBatches
+
+    def fit(out: str, resume: bool = False) -> ULMFiT:
+        return ULMFiT(**QUICK).fit(SENTENCES, out=tmp_path / out, resume=resume)
+
+    whole = fit("whole")
+    assert whole.training.optimizer == "asgd"
+    never = ULMFiT(**QUICK | {"average_after": 100}).fit(SENTENCES)
+    before = {name: value.clone() for name, value in never.network.state_dict().items()}
+    after = whole.network.state_dict()
+    # It has averaged: where it ends is not where SGD alone would.
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    batch = WordRowBatches.batch
+
+    def stops(self: Any, step: int) -> Any:
+        if step == 21 and not self.is_fixed:
+            os.kill(os.getpid(), signal.SIGINT)
+        return batch(self, step)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(WordRowBatches, "batch", stops)
+        fit("parts")
+    assert (tmp_path / "parts.checkpoints").is_dir()
+    resumed = fit("parts", resume=True)
+    for name, value in after.items():
+        assert torch.equal(value, resumed.network.state_dict()[name]), name
+    opened = ULMFiT.load(tmp_path / "parts")
+    assert opened.training == whole.training
