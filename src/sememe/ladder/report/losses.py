@@ -28,7 +28,7 @@ def loss_panels(results: Results) -> list[tuple[Rung, Panel]]:
 
 def _finite(history: list[Point]) -> list[Point]:
     known = [p for p in history if p.loss is not None and math.isfinite(p.loss)]
-    return [p for p in known if math.isfinite(p.seconds)]
+    return sorted((p for p in known if math.isfinite(p.seconds)), key=lambda p: p.seconds)
 
 
 def thinned(points: list[Point], most: int = _MOST_POINTS) -> list[Point]:

@@ -136,7 +136,7 @@ def _losses(results: Results) -> list[str]:
         if len(losses) > 1:
             rows.append([plain(rung.title), f"{losses[0]:.4g}", f"{losses[-1]:.4g}",
                          str(len(losses))])  # fmt: skip
-    about = "Each model minimises a loss of its own: compare within a row, not between rows."
+    about = "Each model minimizes a loss of its own: compare within a row, not between rows."
     return [about, _table(rows)] if len(rows) > 1 else []
 
 

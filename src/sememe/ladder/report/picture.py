@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sememe.errors import OptionError
@@ -22,7 +23,13 @@ from sememe.ladder.report.maps import style_entries, use_panels, word_panels
 from sememe.ladder.report.markup import Markup, escaped, tag
 from sememe.ladder.report.panels import Panel, legend_row, line, mark, text
 from sememe.ladder.report.quality import rank_panel
-from sememe.ladder.report.standing import best_baseline, best_rungs, is_above_baseline, state_text
+from sememe.ladder.report.standing import (
+    best_baseline,
+    best_rungs,
+    is_above_baseline,
+    numbers,
+    state_text,
+)
 from sememe.ladder.report.theme import Theme, colors, family_look, template
 from sememe.ladder.results import Results, Rung, Task
 from sememe.storage.folder import write_file
@@ -77,6 +84,9 @@ def stacked(title: str, blocks: Sequence[Panel]) -> Panel:
 def write_picture(results: Results, path: str | Path, *, theme: Theme = "light") -> Path:
     """Draw the table and three charts into one SVG file; `theme` is "light", "dark" or "auto"."""
     path = Path(path)
+    # A column with one figure has nothing to compare, and a picture little room.
+    tasks = [task for task in results.tasks if len(numbers(results, task)) > 1]
+    results = replace(results, tasks=tasks)
     if path.suffix.lower() != ".svg":
         raise OptionError(f"The picture of a ladder is an .svg file, not “{path.name}”.")
     if theme not in ("light", "dark", "auto"):
@@ -134,7 +144,7 @@ def _with_senses(results: Results, panel: Panel | None) -> Panel | None:
     return whole
 
 
-_ROW, _COLUMN, _FIRST, _COST = 25.0, 84.0, 160.0, 66.0
+_ROW, _COLUMN, _FIRST, _COST = 25.0, 88.0, 160.0, 66.0
 
 
 def _table_panel(results: Results) -> Panel:
@@ -168,7 +178,7 @@ def _table_panel(results: Results) -> Panel:
 def _column_head(panel: Panel, task: Task, x: float, column: float) -> None:
     for index, words in enumerate(_wrapped(headline(task.title), column - 8, 13.5)[::-1]):
         panel.add(text(x, 58 - 14 * index, words, kind="cell strong", anchor="end"))
-    metric = fitted(unit(task), column - 4, 10.5) + ("" if task.higher_is_better else " ↓")
+    metric = fitted(unit(task), column - 4, 10.5) if task.higher_is_better else "lower is better"
     panel.add(text(x, 72, metric, kind="tick", anchor="end"))
 
 

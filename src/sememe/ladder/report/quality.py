@@ -21,7 +21,7 @@ from sememe.ladder.report.panels import text as write
 from sememe.ladder.report.scales import Scale, linear, ratio_scale, size_scale, time_scale
 from sememe.ladder.report.standing import best_baseline, done_rungs, mean_ranks, numbers
 from sememe.ladder.report.theme import family_look
-from sememe.ladder.results import Results, Rung, Task
+from sememe.ladder.results import Cell, Results, Rung, Task
 
 Cost = Literal["time", "size"]
 
@@ -66,7 +66,8 @@ def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
         return None
     hardest = best_baseline(task)
     values = [found[rung.name].mean or 0.0 for rung in rungs]
-    ends = values + ([hardest[1]] if hardest else [])
+    ends = [end for rung in rungs for end in _reach(found[rung.name])]
+    ends += [hardest[1]] if hardest else []
     across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, _RIGHT - _ROOM)
     is_ratio = task.unit == "perplexity" and min(ends) >= 1
     up = (ratio_scale if is_ratio else linear)(ends, _BOTTOM, _TOP)
@@ -91,6 +92,12 @@ def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
     obstacles = _base_line(panel, hardest, up, spots) if hardest else []
     place_spots(panel, spots, (_LEFT, _TOP - 4, _RIGHT + 6, _BOTTOM - 2), obstacles=obstacles)
     return panel
+
+
+def _reach(cell: Cell) -> tuple[float, float]:
+    """From where to where a mark and its deviation reach."""
+    mean, sd = cell.mean or 0.0, cell.sd if has_spread(cell) else 0.0
+    return mean - (sd or 0.0), mean + (sd or 0.0)
 
 
 def _base_line(

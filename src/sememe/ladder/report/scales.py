@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sememe.ladder.report.figures import count, duration, megabytes
+from sememe.ladder.report.figures import duration, megabytes
 
 _TIMES = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 108000, 360000)
+_FINE_TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1200, 1800, 3600,
+               7200, 18000, 36000, 72000, 180000)  # fmt: skip
+_TICK_ROOM = 38.0  # from one text below an axis to the next
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,14 @@ def logarithmic(
     end: float,
     *,
     floor: float,
-    candidates: Sequence[float],
+    candidates: Sequence[Sequence[float]],
     label: Callable[[float], str],
     pad: float = 0.08,
-    most_ticks: int = 6,
 ) -> Scale:
-    """A scale on which equal ratios are equally far; what is below `floor` stands on it."""
+    """A scale on which equal ratios are equally far; what is below `floor` stands on it.
+
+    Its ticks are of the first `candidates` of which three or more fit.
+    """
     kept = [max(value, floor) for value in values]
     low, high = min(kept), max(kept)
     # A narrow range would stretch differences that nobody should see.
@@ -77,12 +82,22 @@ def logarithmic(
         low, high = low / 1.1, high * 1.1
     ratio = (high / low) ** pad
     low, high = low / ratio, high * ratio
-    inside = [tick for tick in candidates if low <= tick <= high]
-    every = max(1, math.ceil(len(inside) / most_ticks))
-    ticks = [(tick, label(tick)) for tick in inside[::every]]
+    scale = Scale(low, high, start, end, [], is_log=True)
+    choices = [_spaced(scale, [tick for tick in one if low <= tick <= high]) for one in candidates]
+    chosen = next((one for one in choices if len(one) > 2), max(choices, key=len))
+    ticks = [(tick, label(tick)) for tick in chosen]
     if any(value < floor for value in values):
         ticks = [(floor, "≤ " + label(floor)), *(tick for tick in ticks if tick[0] > floor * 1.5)]
-    return Scale(low, high, start, end, ticks, is_log=True)
+    return replace(scale, ticks=ticks)
+
+
+def _spaced(scale: Scale, ticks: Sequence[float]) -> list[float]:
+    """The ticks that leave each other room."""
+    kept: list[float] = []
+    for tick in ticks:
+        if not kept or abs(scale(tick) - scale(kept[-1])) >= _TICK_ROOM:
+            kept.append(tick)
+    return kept
 
 
 def _decades(steps: Sequence[int]) -> list[float]:
@@ -91,7 +106,9 @@ def _decades(steps: Sequence[int]) -> list[float]:
 
 def time_scale(values: Sequence[float], start: float, end: float) -> Scale:
     """Seconds, minutes and hours, by ratio."""
-    return logarithmic(values, start, end, floor=0.1, candidates=_TIMES, label=duration)
+    return logarithmic(
+        values, start, end, floor=0.1, candidates=(_TIMES, _FINE_TIMES), label=duration
+    )
 
 
 def size_scale(values: Sequence[float], start: float, end: float) -> Scale:
@@ -100,14 +117,15 @@ def size_scale(values: Sequence[float], start: float, end: float) -> Scale:
     def label(value: float) -> str:
         return megabytes(value).removesuffix(".0")
 
-    steps = (1, 3) if max(values) > 20 * max(min(values), 0.1) else (1, 2, 5)
-    return logarithmic(values, start, end, floor=0.1, candidates=_decades(steps), label=label)
+    candidates = (_decades((1,)), _decades((1, 3)), _decades((1, 2, 5)))
+    return logarithmic(values, start, end, floor=0.1, candidates=candidates, label=label)
 
 
 def ratio_scale(values: Sequence[float], start: float, end: float) -> Scale:
     """Perplexities, by ratio."""
+    candidates = (_decades((1,)), _decades((1, 2, 5)))
     return logarithmic(
-        values, start, end, floor=1.0, candidates=_decades((1, 2, 5)), label=count, most_ticks=5
+        values, start, end, floor=1.0, candidates=candidates, label=lambda value: f"{value:,.0f}"
     )
 
 

@@ -132,7 +132,7 @@ def losses_section(results: Results) -> Markup | None:
     without = _without(results, drawn)
     return join(
         prose(
-            "Each model minimises a loss of its own, so the heights of two panels cannot be "
+            "Each model minimizes a loss of its own, so the heights of two panels cannot be "
             "compared; their shapes can. Across: time of training." + without
         ),
         grid([panel for _, panel in drawn], "small"),

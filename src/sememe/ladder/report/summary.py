@@ -6,6 +6,7 @@ from sememe.ladder.report.figures import (
     count,
     duration,
     gigabytes,
+    headline,
     listed,
     plural,
     score,
@@ -182,7 +183,7 @@ def _senses(results: Results, task: Task) -> str:
     if not parts:
         return ""
     tail = f", {hardest[0]} {with_unit(hardest[1], task)}" if hardest else ""
-    return f"{task.title} ({task.metric}): {', '.join(parts)}{tail}."
+    return f"{headline(task.title)} ({task.metric}): {', '.join(parts)}{tail}."
 
 
 def _what_is_missing(results: Results) -> str:
