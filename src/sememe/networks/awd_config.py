@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from sememe.networks.config import NetworkConfig
 from sememe.networks.word_config import WordPreset, WordTrainingConfig, sizes_of
 from sememe.options import check_choices, check_ranges, option
 from sememe.training.config import Schedule
@@ -15,7 +16,7 @@ _SHARES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AWDConfig:
+class AWDConfig(NetworkConfig):
     """The sizes of an AWD-LSTM; the defaults are ULMFiT's (Howard & Ruder 2018, section 4.1)."""
 
     vocab_size: int = option(0, "Words that are read and predicted, three marks among them.")
@@ -39,15 +40,6 @@ class AWDConfig:
     def share(self, place: str) -> float:
         """The share that is left out at a place: embedding, input, hidden, output or weight."""
         return min(0.95, self.dropout_factor * float(getattr(self, f"{place}_dropout")))
-
-    @property
-    def padded_vocab_size(self) -> int:
-        """Rows of the table of words: matrix units work in tiles of 64."""
-        return -(-self.vocab_size // 64) * 64
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as they are kept in sememe.json."""
-        return asdict(self)
 
 
 # tiny and mini learn on a CPU in minutes; in so little time they learn no text by heart.
