@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from sememe.networks.awd import AWDNetwork
 from sememe.networks.dropout import leave_out
-from sememe.networks.encoders import Inputs, means
+from sememe.networks.encoders import Inputs, UnderHead, means
 from sememe.networks.layers import LayerNorm, Linear
 from sememe.networks.words import Reads
 
 _HIDDEN = 50  # numbers between the pooled outputs and the head, as in the paper
 
 
-class AWDEncoder(nn.Module):
+class AWDEncoder(UnderHead):
     """An AWD-LSTM, trained with a head or frozen, with concat pooling where texts are told."""
 
     max_length = 1 << 20
@@ -51,22 +51,6 @@ class AWDEncoder(nn.Module):
     def dropout(self) -> float:
         """What a head leaves out of the vectors: a quarter of what the network does, as 0.1."""
         return self.network.config.share("output") / 4
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows outside the LSTMs."""
-        return self.network.precision
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
-
-    def train(self, mode: bool = True) -> AWDEncoder:
-        """Switch dropout; a frozen network gives the same vectors each time."""
-        super().train(mode)
-        if self.is_frozen:
-            self.network.eval()
-        return self
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """The last layer's output for each word and mark, (N, E); it has seen those before it."""

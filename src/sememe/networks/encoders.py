@@ -6,7 +6,7 @@ B sequences, T positions of one, N tokens of all sequences laid end to end, D wi
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import torch
@@ -84,7 +84,30 @@ class Encoder(Protocol):
         """Forget what `compile` made."""
 
 
-class NetworkEncoder(nn.Module):
+class UnderHead(nn.Module):
+    """A network that lies under a head, trained with it or frozen."""
+
+    network: Any
+    is_frozen: bool
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What flows between the layers."""
+        return cast(torch.dtype, self.network.precision)
+
+    @precision.setter
+    def precision(self, value: torch.dtype) -> None:
+        self.network.precision = value
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch dropout; a frozen network gives the same vectors each time."""
+        super().train(mode)
+        if self.is_frozen:
+            self.network.eval()
+        return self
+
+
+class NetworkEncoder(UnderHead):
     """BERT or GPT under a head, trained with it or frozen."""
 
     def __init__(
@@ -151,22 +174,6 @@ class NetworkEncoder(nn.Module):
         """Tell that no head will ask for vectors of sequences."""
         if isinstance(self.network, BERTNetwork):
             self.network.pooler.requires_grad_(False)
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return self.network.precision
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
-
-    def train(self, mode: bool = True) -> NetworkEncoder:
-        """Switch dropout; a frozen network gives the same vectors each time."""
-        super().train(mode)
-        if self.is_frozen:
-            self.network.eval()
-        return self
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """A vector for each token, (N, D)."""
