@@ -54,6 +54,10 @@ def write_texts(folder: Path) -> None:
     }
     for name, text in questions.items():
         (folder / "questions" / name).write_text(text, encoding="utf-8")
+    labels = ("good", "bad")
+    reviews = [f"{text}\t{labels[index % 2]}" for index, text in enumerate(SENTENCES * 4)]
+    table = "\n".join(["text\tlabel", *reviews]) + "\n"
+    (folder / "reviews.tsv").write_text(table, encoding="utf-8")
     write_benchmarks(folder)
 
 
