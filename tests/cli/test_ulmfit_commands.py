@@ -40,3 +40,22 @@ def test_refusals(sememe, corpus):
     assert ran.code == 2 and "no model folder at nowhere" in ran.err
     ran = sememe("train", "ulmfit", corpus, "--layer-decay", 3, "--out", "x", *QUICK, fails=True)
     assert ran.code == 2 and "layer_decay" in ran.err
+
+
+def test_words_in_context(sememe, corpus, tmp_path):
+    import numpy as np
+
+    sizes = "--num-cells", 16, "--width", 8, "--num-layers", 2
+    sememe("train", "ulmfit", corpus, "--out", "model", *sizes, *QUICK)
+    (tmp_path / "texts.txt").write_text("The red cat .\n\nA dog ran .\n")
+    told = sememe("embed", "model", "texts.txt", "--pool", "words", "-o", "w.npy", "--json").json
+    assert (told["rows"], told["dim"], told["texts"]) == (6, 8, 3)
+    rows = (tmp_path / "w.tsv").read_text().splitlines()
+    assert rows[1:3] == ["0\tThe", "0\tred"] and np.load(tmp_path / "w.npy").shape == (6, 8)
+    told = sememe("embed", "model", "texts.txt", "--layers", 1, "-o", "t.npy", "--json").json
+    assert (told["rows"], told["dim"]) == (3, 16)
+    ran = sememe("embed", "model", "texts.txt", "--pool", "cls", "-o", "t.npy", fails=True)
+    assert ran.code == 2 and "no [CLS]" in ran.err
+    sememe("train", "ngram", corpus, "--out", "ngram", "--quiet")
+    ran = sememe("embed", "ngram", "texts.txt", "-o", "t.npy", fails=True)
+    assert ran.code == 2 and "have no vectors" in ran.err

@@ -104,8 +104,8 @@ def test_long_texts_are_read_in_windows_that_agree_inside(opened, monkeypatch):
     words = ["the", "king", "sees", "a", "cat"] * 12
     opened.network.initialise(1)
     whole = read_layers(opened, [words])[0]
-    monkeypatch.setattr("sememe.networks.elmo_reading._LONGEST", 40)
-    monkeypatch.setattr("sememe.networks.elmo_reading._OVERLAP", 30)
+    monkeypatch.setattr("sememe.networks.word_reading.LONGEST", 40)
+    monkeypatch.setattr("sememe.networks.word_reading._OVERLAP", 30)
     cut = read_layers(opened, [words])[0]
     assert cut[2].shape == whole[2].shape == (60, 24)
     torch.testing.assert_close(cut[0], whole[0])

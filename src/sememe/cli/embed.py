@@ -35,7 +35,7 @@ def embed(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="A BERT's, GPT's or ELMo's folder, or word vectors of any format.",
+            help="Folder of a BERT, GPT, ELMo, ULMFiT or translator, or any word vectors.",
         ),
     ],
     file: Annotated[

@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sememe.cli.opening import open_network
-from sememe.errors import OptionError
+from sememe.errors import ArtifactError, OptionError
 
 if TYPE_CHECKING:
+    from sememe.networks.features import WordsInContext
     from sememe.text.settings import TextSettings
+
+
+# Kinds that have no vectors to give, each with what to do instead.
+_REFUSED = {
+    "ngram": "n-grams are counted and have no vectors; train nnlm, word2vec or another model",
+    "task": "it was fine-tuned over a model of words, whose own folder gives vectors",
+    "tokenizer": "a tokenizer has no vectors; train bert or gpt with it",
+    "fasttext-classifier": "a classifier tells labels; sememe predict asks it",
+    "tokens": "it is a text as ids, and no model",
+    "subwords": "it is a text as ids, and no model",
+}
 
 
 class Embedded(NamedTuple):
@@ -54,6 +66,11 @@ def open_embedder(
     elif _manifest(model).get("kind") == "elmo" or find_bilm(model):
         choice = int(layers) if layers.lstrip("-").isdigit() else layers
         embed = _elmo_embedder(model, choice, pool, settings, device)
+    elif _manifest(model).get("kind") == "ulmfit":
+        choice = int(layers) if layers.lstrip("-").isdigit() else layers
+        embed = _ulmfit_embedder(model, choice, pool, settings, device)
+    elif (kind := _manifest(model).get("kind")) in _REFUSED:
+        raise ArtifactError(f"{model} is of kind {kind}: {_REFUSED[kind]}.")
     elif _manifest(model).get("kind") in ("transformer", "seq2seq"):
         if layers != "last" or pool == "cls":
             raise OptionError(
@@ -98,7 +115,7 @@ def _elmo_embedder(
 
     need_torch()
     from sememe.networks.elmo_model import ELMo
-    from sememe.networks.elmo_reading import embed_text_words, pooled
+    from sememe.networks.elmo_reading import embed_text_words
     from sememe.networks.interchange.layout import find_bilm
     from sememe.training.precision import choose_device
 
@@ -109,14 +126,36 @@ def _elmo_embedder(
         opened = opened._replace(text=settings)
     opened.network.to(choose_device(device))
 
-    def embedded(texts: Sequence[str]) -> Iterator[Embedded]:
-        for own in embed_text_words(opened, texts, layers):
-            if pool == "words":
-                yield Embedded(own.vectors_WD, own.words, not own.words)
-            else:
-                yield Embedded(pooled(own.vectors_WD, pool)[None], [], not own.words)
+    return lambda texts: _of_words(embed_text_words(opened, texts, layers), pool)
 
-    return embedded
+
+def _of_words(found: Sequence[WordsInContext], pool: Any) -> Iterator[Embedded]:
+    """Words in context, or texts that are pooled from them."""
+    from sememe.networks.word_reading import pooled
+
+    for own in found:
+        if pool == "words":
+            yield Embedded(own.vectors_WD, own.words, not own.words)
+        else:
+            yield Embedded(pooled(own.vectors_WD, pool)[None], [], not own.words)
+
+
+def _ulmfit_embedder(
+    model: Path, layers: Any, pool: Any, settings: TextSettings, device: str
+) -> Callable[[Sequence[str]], Iterator[Embedded]]:
+    from sememe.networks.installed import need_torch
+
+    need_torch()
+    from sememe.networks.awd_model import ULMFiT
+    from sememe.networks.awd_reading import embed_text_words
+    from sememe.training.precision import choose_device
+
+    if pool == "cls":
+        raise OptionError("ULMFiT has no [CLS]; choose pool mean, max or words.")
+    opened = ULMFiT.load(model)
+    opened.text = settings
+    opened.network.to(choose_device(device))
+    return lambda texts: _of_words(embed_text_words(opened, texts, layers), pool)
 
 
 def _translator_embedder(

@@ -74,6 +74,22 @@ class ULMFiT(WordModel):
             logits_1V = network.next_logits(outputs.dropped_TBE[-1])
         return logits_1V[0].double().softmax(0).numpy()[NUM_MARKS:]
 
+    def embed(
+        self, sentences: Sequence[Sequence[str]] | Sequence[str], *, layers: Any = "last"
+    ) -> list[np.ndarray]:
+        """A vector for each word of each sentence, which has seen the words before it.
+
+        A sentence is a list of words, or text, which is cut as the model's own was. `layers` is a
+        number (0: words by themselves), first, last or second-to-last.
+        """
+        from sememe.networks.awd_reading import embed_sentences, embed_text_words
+
+        if sentences and all(isinstance(one, str) for one in sentences):
+            texts: Any = list(sentences)
+            return [own.vectors_WD for own in embed_text_words(self, texts, layers)]
+        words: Any = list(sentences)
+        return embed_sentences(self, words, layers)
+
     def _score(self, tokens: TokenStore) -> TextScore:
         from sememe.networks.stream_scores import AWDReads, network_ids, score_streams
 

@@ -5,10 +5,12 @@ model = sememe.BERT(preset="tiny", budget="5m").fit("texts/", out="runs/mine")
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
 
 from sememe.errors import OptionError
 from sememe.examples.batches import Split
@@ -103,6 +105,23 @@ class Pretrained(LanguageModel):
         source = texts.source(self, "train")
         reporter.note(texts.described(source))
         return preview(source, self.tokenizer, num_rows=num_rows)
+
+    def embed(
+        self, sentences: Sequence[Sequence[str]] | Sequence[str], *, layers: Any = "last"
+    ) -> list[np.ndarray]:
+        """A vector for each word of each sentence, in its context: the mean over its pieces.
+
+        A sentence is a list of words, or text, whose words are those of the tokenizer. `layers` is
+        a number (0: the embedding), first, last, second-to-last, sum-all …
+        """
+        from sememe.networks.features import embed_words
+
+        texts = [one if isinstance(one, str) else " ".join(one) for one in sentences]
+        spans = None
+        if any(not isinstance(one, str) for one in sentences):
+            spans = [_places(one.split() if isinstance(one, str) else one) for one in sentences]
+        found = embed_words(self.trained(), self.tokenizer, texts, spans=spans, layers=layers)
+        return [own.vectors_WD for own in found]
 
     def manifest(self) -> dict[str, Any]:
         """What sememe.json says of the network and of its training."""
@@ -282,3 +301,10 @@ class GPT(Pretrained):
             store, self.tokenizer, length=self.training.length,
             batch_size=self.training.batch_size, seed=self.training.seed, split=split,
         )  # fmt: skip
+
+
+def _places(words: Sequence[str]) -> np.ndarray:
+    """Where words lie in a text in which they have spaces between them, (words, 2)."""
+    sizes = np.array([len(word) for word in words], np.int64)
+    ends = np.cumsum(sizes + 1) - 1
+    return np.stack([ends - sizes, ends], 1)

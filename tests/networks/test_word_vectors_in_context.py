@@ -1,0 +1,64 @@
+"""A vector for each word in its context, by one call for every language model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+
+from sememe import BERT, GPT, ELMo, ULMFiT  # noqa: E402
+from sememe.errors import OptionError  # noqa: E402
+from sememe.examples.word_rows import BEGIN_ID  # noqa: E402
+
+TEXT = ["The red cat sat on the old mat .", "A blue dog ran .", "红色 的 猫 喜欢 牛奶 。"] * 6
+QUICK: dict[str, Any] = {
+    "steps": 2, "batch_size": 4, "length": 16, "workers": 1, "device": "cpu",
+}  # fmt: skip
+WORDS = ["the", "red", "cat"], ["猫"], ["the", "unseen", "dog", "ran"]
+LSTMS = {"num_cells": 12, "width": 8, "num_layers": 2, "min_count": 1}
+BLOCKS = {"vocab_size": 300, "num_layers": 2, "width": 16, "num_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def ulmfit() -> ULMFiT:
+    return ULMFiT(**LSTMS, **QUICK).fit(TEXT)
+
+
+@pytest.mark.parametrize(("model", "dim"), [(ELMo, 16), (ULMFiT, 8), (BERT, 16), (GPT, 16)])
+def test_words_or_texts_give_a_vector_for_each_word(model, dim):
+    opened = model(**LSTMS if model in (ELMo, ULMFiT) else BLOCKS, **QUICK).fit(TEXT)
+    for sentences in (WORDS, [" ".join(words) for words in WORDS]):
+        found = opened.embed(sentences)
+        assert [own.shape for own in found] == [(3, dim), (1, dim), (4, dim)]
+        alone = opened.embed(sentences[2:])[0]
+        np.testing.assert_allclose(alone, found[2], atol=1e-5)
+    assert not np.allclose(*(opened.embed([["the", "dog"], ["a", "dog"]], layers=-1)))
+    first = opened.embed([["red", "cat"], ["red", "dog"]], layers="first")
+    assert np.allclose(first[0][0], first[1][0])
+
+
+def test_ulmfit_gives_what_its_layers_say(ulmfit):
+    ids = np.concatenate([[BEGIN_ID], ulmfit.ids_of(WORDS[0])])
+    with torch.no_grad():
+        layers = ulmfit.network(torch.from_numpy(ids)[:, None]).layers
+    for number, layer in enumerate(layers, start=1):
+        found = ulmfit.embed(WORDS, layers=number)[0]
+        np.testing.assert_allclose(found, layer[1:, 0].numpy(), atol=1e-6)
+    # A word later in the sentence changes nothing before it.
+    longer = ulmfit.embed([[*WORDS[0], "ran"]])[0]
+    np.testing.assert_allclose(longer[:3], ulmfit.embed(WORDS)[0], atol=1e-6)
+    with pytest.raises(OptionError, match="cannot be added"):
+        ulmfit.embed(WORDS, layers="sum-all")
+    with pytest.raises(OptionError, match="has not learned"):
+        ULMFiT().embed(WORDS)
+
+
+def test_long_sentences_are_read_in_windows(ulmfit):
+    words = ["the", "red", "cat"] * 300
+    (found,) = ulmfit.embed([words])
+    assert found.shape == (900, 8)
+    np.testing.assert_allclose(found[:400], ulmfit.embed([words[:400]])[0], atol=1e-4)
