@@ -31,6 +31,9 @@ class LadderConfig(Config):
     )
     dim: int = option(100, "Numbers in a word vector.")
     min_count: int = option(0, "Rarer words have no vector; 0: 5, or 3 of a short text.")
+    max_words: int = option(
+        0, "Words of the text at most, drawn; 0: as many as the slowest rung can read in its time."
+    )
     rows: int = option(0, "Rows that a task is learned from; 0: as many as suit the budget.")
     seeds: int = option(3, "Draws of rows that each task is learned from; mean and deviation.")
     finetune: bool = option(
@@ -46,7 +49,8 @@ class LadderConfig(Config):
             self, preset=("auto", *PRESETS), device=("auto", "cpu", "cuda", "mps")
         )  # fmt: skip
         check_ranges(
-            self, tokens=(0, 10**15), dim=(1, 10_000), min_count=(0, 10**12), rows=(0, 10**9),
+            self, tokens=(0, 10**15), dim=(1, 10_000), min_count=(0, 10**12),
+            max_words=(0, 10**15), rows=(0, 10**9),
             seeds=(1, 100), seed=(0, 2**62), workers=(0, 1_024),
         )  # fmt: skip
         if self.tokens and self.budget:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe.ladder.reading import Opened, Words, cut
+from sememe.ladder.sentences import sentences_of
 from sememe.ladder.text import LadderText
-from sememe.text.boundaries import raw_sentences
 
 _ROWS_AT_ONCE = 64
 _SCORES_AT_ONCE = 1 << 24
@@ -46,7 +46,7 @@ def sample_documents(text: LadderText, num_words: int) -> list[Document]:
     """The first held-out documents, until they have so many words."""
     found, num = [], 0
     for document in text.heldout_documents():
-        pieces = [piece for piece in raw_sentences(document, text.settings) if piece.strip()]
+        pieces = [piece for piece in sentences_of(document, text.settings) if piece.strip()]
         starts, place = [], 0
         for piece in pieces:
             place = document.index(piece, place)

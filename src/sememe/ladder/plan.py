@@ -19,7 +19,7 @@ _TOKENS = {"mini": 50_000_000, "small": 500_000_000, "medium": 2_000_000_000}
 # Words that the slowest of the models by threads, fastText, reads in a second of one core.
 _SLOWEST_WORDS = 60_000
 _ROWS = (60, 600, 3_000)  # of a task: at least, with half a minute a rung, at most
-_VOCABULARIES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
+_VOCABULARIES = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384}
 _WORDS_PREDICTED = {"tiny": 10_000, "mini": 20_000, "small": 20_000, "medium": 50_000}
 _SMALL_TEXT = 1_000_000
 # Seconds of two cores to ask one rung everything, by rows of a task: a share, and one for all.
@@ -70,7 +70,8 @@ def make_plan(config: LadderConfig, machine: Machine) -> Plan:
     low, usual, high = _ROWS
     scale = budget_s / 30 if budget_s else config.tokens / 2_000_000
     num_rows = config.rows or int(min(high, max(low, usual * scale)))
-    max_words = int(budget_s * cores * _SLOWEST_WORDS) if budget_s else config.tokens
+    readable = int(budget_s * cores * _SLOWEST_WORDS) if budget_s else config.tokens
+    max_words = min(readable, config.max_words or readable)
     return Plan(
         budget_s=budget_s, tokens=config.tokens, preset=preset, dim=config.dim,
         min_count=config.min_count, vocab_size=_VOCABULARIES[preset],

@@ -56,10 +56,7 @@ def _fasttext(plan: Plan) -> dict[str, Any]:
 
 
 def _ngram(plan: Plan) -> dict[str, Any]:
-    return {
-        "order": 5, "max_words": plan.predicted_words, "validation_share": 0.0,
-        "workers": plan.workers,
-    }  # fmt: skip
+    return _words(plan, order=5, max_words=plan.predicted_words, validation_share=0.0)
 
 
 def _network(plan: Plan, **more: Any) -> dict[str, Any]:
@@ -70,15 +67,30 @@ def _network(plan: Plan, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _word_network(plan: Plan) -> dict[str, Any]:
-    return _network(plan, max_words=plan.predicted_words, min_count=plan.min_count)
+def _word_network(plan: Plan, **more: Any) -> dict[str, Any]:
+    return _network(plan, max_words=plan.predicted_words, min_count=plan.min_count, **more)
+
+
+def _elmo(plan: Plan) -> dict[str, Any]:
+    # Two softmaxes over all words would take half of the time of a tiny network.
+    more = {"softmax": "sampled", "num_samples": 1_024} if plan.preset == "tiny" else {}
+    return _word_network(plan, **more)
+
+
+def _bert(plan: Plan) -> dict[str, Any]:
+    return _network(plan, vocab_size=plan.vocab_size, **_rows(plan, next_sentence=False))
+
+
+def _rows(plan: Plan, **more: Any) -> dict[str, Any]:
+    """What lets the smallest networks take more steps in their time: short rows, one lesson."""
+    return {"length": 64, **more} if plan.preset == "tiny" else {}
 
 
 def _gpt(plan: Plan) -> dict[str, Any]:
     from sememe.networks.pretraining_config import BATCH_SIZES, RATES
 
     sizes = network_sizes(plan.preset)
-    more: dict[str, Any] = {"vocab_size": plan.vocab_size}
+    more: dict[str, Any] = {"vocab_size": plan.vocab_size, **_rows(plan)}
     if plan.preset not in ("tiny", "mini"):
         more |= {
             "learning_rate": RATES[plan.preset],
@@ -121,8 +133,7 @@ SPECS = {
             _word_network, _preset,
         ),
         Spec(
-            "elmo", "ELMo", "contextual", "sememe.networks.elmo_model.ELMo", "elmo", _word_network,
-            _preset,
+            "elmo", "ELMo", "contextual", "sememe.networks.elmo_model.ELMo", "elmo", _elmo, _preset,
         ),
         Spec(
             "gpt", "GPT", "contextual", "sememe.networks.pretraining.GPT", "gpt", _gpt,
@@ -130,11 +141,11 @@ SPECS = {
         ),
         Spec(
             "bert", "BERT", "contextual", "sememe.networks.pretraining.BERT", "bert",
-            lambda plan: _network(plan, vocab_size=plan.vocab_size), _preset, "wordpiece",
+            _bert, _preset, "wordpiece",
         ),
         Spec(
             "untrained", "BERT, untrained", "contextual", "sememe.networks.pretraining.BERT",
-            "bert", lambda plan: _network(plan, vocab_size=plan.vocab_size), _preset, "wordpiece",
+            "bert", _bert, _preset, "wordpiece",
             is_optional=True,
         ),
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sememe.examples.labelled import TextRow
+from sememe.ladder.sentences import sentences_of
 from sememe.ladder.text import LadderText
-from sememe.text.boundaries import raw_sentences
 
 FOLLOWS, OTHER = "follows", "other"
 _FEWEST_CHARACTERS = {"chinese": 8, "unicode": 25, "whitespace": 25}
@@ -24,7 +24,7 @@ def _documents(text: LadderText, most_characters: int = 20_000_000) -> Iterator[
     fewest, num = _FEWEST_CHARACTERS[text.settings.mode], 0
     for document in text.heldout_documents():
         num += len(document)
-        sentences = (one.strip() for one in raw_sentences(document[:100_000], text.settings))
+        sentences = (one.strip() for one in sentences_of(document[:100_000], text.settings))
         yield [one[:_MOST_CHARACTERS] for one in sentences if len(one) >= fewest]
         if num > most_characters:
             return

@@ -9,12 +9,19 @@ from typing import Any, NamedTuple
 from sememe.errors import InputError, OptionError
 from sememe.evaluation.senses.files import find_sets
 from sememe.examples.labelled import TextRow, read_answers, read_tags, read_texts
+from sememe.ladder.answer_question import AnswerQuestion
 from sememe.ladder.context_questions import HiddenQuestion, PerplexityQuestion, SenseQuestion
+from sememe.ladder.finetuning import FinetunedQuestion
 from sememe.ladder.looks import Shown, shown_of
 from sememe.ladder.plan import Plan
 from sememe.ladder.questions import Question
 from sememe.ladder.selfmade import next_sentence_rows, origin_rows
-from sememe.ladder.sentence_questions import KINDS, AnswerQuestion, SentenceQuestion
+from sememe.ladder.sentence_questions import (
+    ClassifyQuestion,
+    PairsQuestion,
+    SentenceQuestion,
+    TagQuestion,
+)
 from sememe.ladder.text import LadderText
 from sememe.ladder.uses import Uses
 from sememe.ladder.word_questions import BelongingQuestion, FileQuestion, file_questions
@@ -25,6 +32,9 @@ BUILT_IN = {
     "summaries": ("summaries", "Does this summary belong to this text of the same package?"),
     "parameters": ("parameters", "Which words name parameters, and which tell their types?"),
     "types": ("types", "What type is this parameter? The answer is a run of words."),
+}
+KINDS: dict[str, type[SentenceQuestion]] = {
+    own.kind: own for own in (ClassifyQuestion, PairsQuestion, TagQuestion, AnswerQuestion)
 }
 _POOL = 4 / 3  # rows to draw from, over those of one draw
 _FEWEST_ROWS = 24
@@ -43,6 +53,7 @@ def make_questions(
     plan: Plan,
     *,
     seeds: int,
+    finetune: bool = False,
     words: Sequence[str | Path] | None = None,
     tasks: Mapping[str, tuple[str, str]] | None = None,
     senses: Sequence[str | Path] | None = None,
@@ -60,11 +71,12 @@ def make_questions(
     kept = [own for own in in_words if not isinstance(own, BelongingQuestion) or own.rows]
     asked += kept
     if tasks:
-        asked += user_questions(tasks, text, plan, seeds)
+        in_sentences = user_questions(tasks, text, plan, seeds)
     elif text.is_built_in:
-        asked += _docstring_questions(text, plan, seeds, reporter)
+        in_sentences = _docstring_questions(text, plan, seeds, reporter)
     else:
-        asked += _selfmade_questions(text, plan, seeds)
+        in_sentences = _selfmade_questions(text, plan, seeds)
+    asked += [FinetunedQuestion(own) if finetune else own for own in in_sentences]
     names = [str(own) for own in senses] if senses else _sense_sets(text)
     sets = find_sets(names) if names else []
     if sets:
@@ -94,10 +106,10 @@ def _sense_sets(text: LadderText) -> list[str]:
 
 def _docstring_questions(
     text: LadderText, plan: Plan, seeds: int, reporter: Reporter
-) -> list[Question]:
+) -> list[SentenceQuestion]:
     from sememe.examples.docstrings import NAMES, docstring_rows
 
-    found: list[Question] = []
+    found: list[SentenceQuestion] = []
     for name, (title, what) in BUILT_IN.items():
         reporter.note(f"Making the rows of {title}.")
         rows = {
@@ -111,7 +123,7 @@ def _docstring_questions(
 def _made(
     kind: str, name: str, title: str, what: str, rows: Mapping[str, Sequence[Any]],
     text: LadderText, plan: Plan, seeds: int,
-) -> Question:  # fmt: skip
+) -> SentenceQuestion:  # fmt: skip
     """A question of some of its rows, as many as suit the budget."""
     more: dict[str, Any] = {}
     if kind == "answer":
@@ -170,9 +182,9 @@ _WHAT = {
 
 def user_questions(
     tasks: Mapping[str, tuple[str, str]], text: LadderText, plan: Plan, seeds: int
-) -> list[Question]:
+) -> list[SentenceQuestion]:
     """The questions of labelled files."""
-    found: list[Question] = []
+    found: list[SentenceQuestion] = []
     for key, places in tasks.items():
         name, _, kind = key.rpartition(":")
         rows = {
@@ -196,9 +208,9 @@ def read_rows(kind: str, place: str) -> list[Any]:
 # ---- from the text itself -----------------------------------------------------------------------
 
 
-def _selfmade_questions(text: LadderText, plan: Plan, seeds: int) -> list[Question]:
+def _selfmade_questions(text: LadderText, plan: Plan, seeds: int) -> list[SentenceQuestion]:
     num = round(_POOL * plan.num_rows), max(200, plan.num_rows)
-    found: list[Question] = []
+    found: list[SentenceQuestion] = []
     makers = (
         ("pairs", "next", "next sentence", next_sentence_rows,
          "Does this sentence follow that one, or is it from another document?"),

@@ -29,7 +29,7 @@ def planned(spec: Spec, rung: Rung, plan: Plan, text: LadderText, reporter: Repo
     if spec.name == "untrained":
         options |= {"steps": 1, "learning_rate": 1e-12}
     elif spec.is_network:
-        options |= _network_extent(spec, plan, options)
+        options |= _network_extent(spec, plan, options, text)
     elif spec.command in ("word2vec", "fasttext", "glove"):
         options["epochs"] = _epochs(spec, plan, options, text, reporter)
     return replace(rung, options=options, state="training")
@@ -76,13 +76,28 @@ def _model(spec: Spec, plan: Plan, options: dict[str, Any]) -> Any:
 # ---- how long -----------------------------------------------------------------------------------
 
 
-def _network_extent(spec: Spec, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:
+def _network_extent(
+    spec: Spec, plan: Plan, options: dict[str, Any], text: LadderText
+) -> dict[str, Any]:
     checkpoint_s = min(_CHECKPOINT_S[1], max(_CHECKPOINT_S[0], plan.budget_s / 6))
     more: dict[str, Any] = {"checkpoint_minutes": checkpoint_s / 60}
     if plan.is_timed:
         return {**more, "budget": f"{plan.budget_s:g}s"}
-    training = _model(spec, plan, options).training
-    return {**more, "steps": max(1, round(plan.tokens / (training.batch_size * training.length)))}
+    return {**more, "steps": _steps(spec, plan, options, text)}
+
+
+def _steps(spec: Spec, plan: Plan, options: dict[str, Any], text: LadderText) -> int:
+    """The steps that read the tokens of the budget; rows of BERT and ELMo are not all full."""
+    model = _model(spec, plan, options)
+    size = model.training.batch_size * model.training.length
+    if spec.subwords:
+        tokenizer = text.tokenizer(spec.subwords, plan.vocab_size)  # type: ignore[arg-type]
+        store = text.subwords(tokenizer, plan.vocab_size)
+        store.validation_share = 0.0
+        model.tokenizer = tokenizer
+        source = model.source(store, "train")
+        size = min(size, source.num_tokens // max(1, source.batches_per_epoch))
+    return max(1, round(plan.tokens / max(1, size)))
 
 
 class _Stopwatch:

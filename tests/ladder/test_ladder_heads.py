@@ -1,0 +1,77 @@
+"""The light heads: sparse and dense agree, and what can be told is told."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from sememe.ladder import heads
+from sememe.ladder.reading import Words, _joined, cut, given, static_reader
+from sememe.text.settings import TextSettings
+from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors import WordVectors
+
+
+@pytest.fixture
+def words_ND():
+    return np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+
+
+def test_rows_from_words_are_the_same_sparse_and_dense(words_ND):
+    sizes = [4, 0, 5]
+    sparse = csr_matrix(words_ND)
+    pooled = heads.pooled(words_ND, sizes)
+    np.testing.assert_allclose(pooled[0], words_ND[:4].mean(0), rtol=1e-6)
+    assert not pooled[1].any()
+    np.testing.assert_allclose(heads.pooled(sparse, sizes).toarray(), pooled, rtol=1e-6)
+    around = heads.windowed(words_ND, sizes, 1)
+    np.testing.assert_array_equal(around[1], words_ND[:3].ravel())
+    assert not around[0, :4].any() and not around[3, 8:].any() and not around[4, :4].any()
+    np.testing.assert_array_equal(heads.windowed(sparse, sizes, 1).toarray(), around)
+    both = heads.compared(words_ND[:3], words_ND[3:6])
+    np.testing.assert_allclose(heads.compared(sparse[:3], sparse[3:6]).toarray(), both, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix], ids=["dense", "sparse"])
+def test_a_linear_rule_is_found_and_noise_is_not(kind):
+    draw = np.random.default_rng(1)
+    rows = draw.normal(size=(600, 12)).astype(np.float32)
+    classes = (rows @ draw.normal(size=(12, 3))).argmax(1)
+    head = heads.fit_classes(kind(rows[:400]), classes[:400], 3)
+    assert (head.scores(kind(rows[400:])).argmax(1) == classes[400:]).mean() > 0.85
+    shuffled = draw.permutation(classes)
+    head = heads.fit_classes(kind(rows[:400]), shuffled[:400], 3)
+    assert (head.scores(kind(rows[400:])).argmax(1) == shuffled[400:]).mean() < 0.5
+
+
+def test_the_right_row_of_each_group_is_chosen():
+    draw = np.random.default_rng(2)
+    rows = draw.normal(size=(900, 5)).astype(np.float32)
+    firsts = np.arange(0, 900, 9)
+    right = firsts + rows[:, 2].reshape(-1, 9).argmax(1)
+    chooser = heads.fit_choices(heads.Choices(rows[:630], firsts[:70], right[:70]))
+    said = firsts[70:] + chooser.scores(rows[630:]).reshape(-1, 9).argmax(1)
+    assert (said == right[70:]).mean() > 0.9
+
+
+def test_words_are_cut_and_written_as_the_store_has_them():
+    own = cut(["Return the X-axis, or None."], TextSettings())[0]
+    assert own.words[:2] == ["return", "the"] and own.words[-1] == "none"
+    assert [own.text[a:b] for a, b in zip(own.starts, own.ends, strict=True)][-1] == "None"
+    chinese = cut(["中国的首都是北京。"], TextSettings(language="zh"))[0]
+    assert "中国" in chinese.words and "北京" in chinese.words and "。" not in chinese.words
+    row = given(["a", "Bc"], TextSettings())
+    assert row.text == "a Bc" and row.words == ["a", "bc"] and row.ends.tolist() == [1, 4]
+
+
+def test_pieces_are_joined_to_the_words_they_lie_in():
+    own = Words("ab cd", np.array([0, 3]), np.array([2, 5]), ["ab", "cd"])
+    places = np.array([0, 1, 2, 4])  # a, b, the space, cd
+    vectors = np.array([[1.0], [3.0], [100.0], [7.0]], np.float32)
+    assert _joined(own, places, vectors).tolist() == [[2.0], [7.0]]
+    assert _joined(own, places[:0], vectors[:0]).tolist() == [[0.0], [0.0]]
+
+
+def test_static_vectors_look_words_up_and_give_zeros_for_others():
+    vectors = WordVectors(Vocabulary.from_words(["a", "b"]), np.eye(2, dtype=np.float32))
+    rows = static_reader(vectors).read([given(["b", "nothing", "a"], TextSettings())])
+    assert rows.tolist() == [[0, 1], [0, 0], [1, 0]]

@@ -1,0 +1,100 @@
+"""Sizes follow the budget and the machine; choices of rungs are read, bad ones named."""
+
+import pytest
+
+from sememe.errors import OptionError
+from sememe.ladder.config import LadderConfig
+from sememe.ladder.plan import estimated_s, make_plan, said
+from sememe.ladder.results import Machine
+from sememe.ladder.rungs import LINE, SPECS, choose
+from sememe.ladder.training import planned
+
+SMALL = Machine(cores=2, memory=8 << 30, processor="x", gpu="", system="Linux")
+LARGE = Machine(cores=16, memory=128 << 30, processor="x", gpu="H200", system="Linux")
+
+
+def plan_of(machine=SMALL, **options):
+    return make_plan(LadderConfig(workers=machine.cores, **options), machine)
+
+
+def test_larger_budgets_and_machines_make_larger_networks():
+    assert plan_of(budget="25s").preset == "tiny"
+    assert plan_of(budget="1h").preset == "mini"
+    assert plan_of(LARGE, budget="2m").preset == "small"
+    assert plan_of(LARGE, budget="10m").preset == "medium"
+    assert plan_of(tokens=1_000_000).preset == "tiny"
+    assert plan_of(tokens=10**9).preset == "small"
+    assert plan_of(LARGE, budget="2m", preset="tiny").preset == "tiny"
+
+
+def test_small_budgets_read_less_text_and_ask_fewer_rows():
+    smoke, usual = plan_of(budget="2s"), plan_of(budget="25s")
+    assert smoke.num_rows < usual.num_rows and smoke.max_words < usual.max_words
+    assert plan_of(budget="25s", rows=77).num_rows == 77
+    assert plan_of(budget="1h", max_words=1_000).max_words == 1_000
+    assert plan_of(tokens=5_000).max_words == 5_000
+
+
+def test_rare_words_count_in_short_texts():
+    plan = plan_of(budget="25s")
+    assert plan.for_text(100_000).min_count == 3 and plan.for_text(10_000_000).min_count == 5
+    assert plan_of(budget="25s", min_count=9).for_text(100).min_count == 9
+
+
+def test_the_plan_is_said_with_an_estimate():
+    config = LadderConfig(budget="30s", workers=2)
+    families = [SPECS[name].family for name in LINE]
+    seconds = estimated_s(make_plan(config, SMALL), families, config)
+    assert 9 * 30 < seconds < 12 * 60
+    words = " ".join(said(make_plan(config, SMALL), SMALL, len(LINE), seconds))
+    assert "11 rungs, 0:30 of training for each, on 2 cores, 8 GB" in words and "minutes" in words
+    tokens = LadderConfig(tokens=2_000_000)
+    assert "2.00 M tokens" in said(make_plan(tokens, SMALL), SMALL, 3, 0.0)[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said_of_it"),
+    [
+        ({"budget": "soon"}, "budget"),
+        ({"budget": "5m", "tokens": 5}, "budget or tokens"),
+        ({"seeds": 0}, "seeds"),
+        ({"preset": "huge"}, "preset"),
+        ({"tokens": -1}, "tokens"),
+    ],
+)
+def test_bad_options_are_named(options, said_of_it):
+    with pytest.raises(OptionError, match=said_of_it):
+        LadderConfig(**options)
+
+
+def test_rungs_are_chosen_left_out_and_added(tmp_path):
+    assert choose("").names == LINE and "untrained" not in LINE
+    assert choose("bert, counts").names == ["counts", "bert"]  # the order of the line
+    left = choose("-elmo,-gpt").names
+    assert "elmo" not in left and "gpt" not in left and "bert" in left
+    own = tmp_path / "mine.vec"
+    own.write_text("1 2\na 0 1\n")
+    assert choose(f"{own}") == (LINE, [own])
+    assert choose(f"skipgram,{own}") == (["skipgram"], [own])
+    assert choose("untrained").names == ["untrained"]
+
+
+def test_an_unknown_rung_is_refused():
+    with pytest.raises(OptionError, match=r"'word3vec' is neither a rung"):
+        choose("skipgram,word3vec")
+    with pytest.raises(OptionError, match="every rung"):
+        choose(",".join(f"-{name}" for name in LINE))
+
+
+class _Text:
+    """As much of a text as a plan by tokens asks for."""
+
+    class words:  # noqa: N801
+        num_tokens = 1_000
+
+
+def test_tokens_fix_epochs_before_anything_is_trained():
+    plan = plan_of(tokens=5_200).for_text(1_000)
+    rung = planned(SPECS["skipgram"], SPECS["skipgram"].rung(), plan, _Text, None)
+    assert rung.state == "training" and rung.options["epochs"] == 5
+    assert rung.options["architecture"] == "skipgram" and rung.options["min_count"] == 3

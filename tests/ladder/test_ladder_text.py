@@ -1,0 +1,72 @@
+"""One reading for all rungs: documents split, nothing held out is trained on, words and pieces."""
+
+import json
+
+import pytest
+from ladder_texts import chinese_documents, documents, write
+
+from sememe.errors import InputError
+from sememe.ladder.selfmade import next_sentence_rows, origin_rows
+from sememe.ladder.text import open_text
+from sememe.text.settings import TextSettings
+
+
+def read(path):
+    return [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("language", "make"), [("en", documents), ("zh", chinese_documents)], ids=["en", "zh"]
+)
+def test_documents_are_split_and_none_is_lost(tmp_path, language, make):
+    texts = make(60)
+    corpus = write(tmp_path / "text.jsonl", texts)
+    text = open_text(corpus, TextSettings(language=language), tmp_path / "t")
+    train, heldout = read(text.train), read(text.heldout)
+    assert sorted(train + heldout) == sorted(texts) and heldout and len(heldout) < len(train)
+    assert text.documents == {"train": len(train), "heldout": len(heldout)}
+    assert text.words.num_tokens > 10 * text.heldout_words.num_tokens / 3
+    assert list(text.heldout_documents()) == heldout and text.name == "text.jsonl"
+
+
+def test_it_is_read_once_and_again_when_something_changes(tmp_path):
+    corpus = write(tmp_path / "text.jsonl", documents(40))
+    settings = TextSettings()
+    open_text(corpus, settings, tmp_path / "t")
+    stamp = (tmp_path / "t" / "train.jsonl").stat().st_mtime_ns
+    open_text(corpus, settings, tmp_path / "t")
+    assert (tmp_path / "t" / "train.jsonl").stat().st_mtime_ns == stamp
+    other = open_text(corpus, settings, tmp_path / "t", max_words=1_000)
+    assert other.documents["train"] < 20 and "drawn to fit" in other.split
+
+
+def test_a_text_of_few_documents_is_split_by_sentences(tmp_path):
+    long = " ".join(documents(20))
+    text = open_text([long], TextSettings(), tmp_path / "t")
+    assert "run of 20 sentences" in text.split and text.documents["heldout"] >= 1
+    kept = " ".join([*read(text.train), *read(text.heldout)])
+    assert sorted(kept.split()) == sorted(long.split())
+
+
+@pytest.mark.parametrize(("texts", "said"), [(["  "], "no text"), (["One sentence."], "too short")])
+def test_too_little_text_is_refused(tmp_path, texts, said):
+    with pytest.raises(InputError, match=said):
+        open_text(texts, TextSettings(), tmp_path / "t")
+    assert not (tmp_path / "t" / "text.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("language", "make"), [("en", documents), ("zh", chinese_documents)], ids=["en", "zh"]
+)
+def test_tasks_are_made_from_held_out_text_alone(tmp_path, language, make):
+    text = open_text(make(400, sentences=30), TextSettings(language=language), tmp_path / "t")
+    heldout = "\n".join(read(text.heldout))
+    train, test = next_sentence_rows(text, 60, 30)
+    assert {row.label for row in train} == {row.label for row in test} == {"follows", "other"}
+    assert all(row.text in heldout and row.second in heldout for row in train + test)
+    assert not {row.text for row in train} & {row.text for row in test}
+    follows = [row for row in train if row.label == "follows"]
+    joined = heldout.replace(" ", "")
+    assert all((row.text + row.second).replace(" ", "") in joined for row in follows)
+    train, test = origin_rows(text, 200, 50)
+    assert {row.label for row in test} <= {row.label for row in train} and len(test) >= 20
