@@ -25,7 +25,8 @@ def attention_panel(results: Results, look: AttentionLook) -> Panel | None:
         top + _CELL * len(tokens) + 30,
         note=f"{plural(len(tokens), 'token')}: {' '.join(tokens)}. {strongest(look)}",
     )
-    largest = max(max(row) for row in rows) or 1.0
+    # Attention that is spread evenly shall look pale, not like a strong one everywhere.
+    largest = max(max(max(row) for row in rows), min(1.0, 4 / len(tokens)))
     for index, token in enumerate(tokens):
         middle = _CELL * (index + 0.5)
         panel.add(text(left - 8, top + middle + 4, token, kind="token", anchor="end"))

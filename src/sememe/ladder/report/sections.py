@@ -154,8 +154,14 @@ def words_section(results: Results) -> Markup | None:
     return join(
         prose(
             "The vectors of the same words, each model's own two directions of largest variance. "
-            "Groups were chosen beforehand; where a model knows them, words of one mark lie "
-            "together. Distances can be compared within a panel only." + _without(results, drawn)
+            + (
+                "Groups were chosen beforehand; where a model knows them, words of one mark lie "
+                "together. "
+                if len(look.groups) > 1
+                else ""
+            )
+            + "Distances can be compared within a panel only."
+            + _without(results, drawn)
         ),
         legend(style_entries(list(look.groups))),
         grid([panel for _, panel in drawn], language=results.corpus.language),

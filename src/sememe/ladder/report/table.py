@@ -57,6 +57,7 @@ def score_table(results: Results) -> Markup:
         tag("thead", *_headings(results)),
         *bodies,
         class_="scores",
+        style=f"--columns:{len(results.tasks) + len(_COSTS)}",
     )
     region = tag(
         "div", table, class_="scroll", tabindex=0, role="region", aria_label="Table of scores"
