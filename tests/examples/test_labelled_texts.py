@@ -271,3 +271,20 @@ def test_an_empty_cell_of_a_frame_is_no_label():
 def test_labels_are_sorted_by_value_where_they_are_numbers():
     assert sorted_labels(["10", "9", "-1", "9"]) == ["-1", "9", "10"]
     assert sorted_labels(["10", "9", "x"]) == ["10", "9", "x"]
+
+
+def test_choices_that_are_numbers_may_be_written_out(tmp_path):
+    sums = tmp_path / "sums.jsonl"
+    rows = [("1 + 1", ["3", "2", "1", "0"], "2"), ("2 + 2", ["5", "4", "3", "1"], "4")]
+    written = [{"text": text, "choices": list(own), "label": label} for text, own, label in rows]
+    sums.write_text("\n".join(map(json.dumps, written)) + "\n")
+    found, notes = _read(sums, "choose")
+    assert [row.label for row in found] == ["1", "1"] and "written out" in notes
+    # One that is none of its choices says that all are counted.
+    written.append({"text": "3 + 3", "choices": ["6", "7"], "label": "0"})
+    written[1]["label"] = "1"
+    sums.write_text("\n".join(map(json.dumps, written)) + "\n")
+    found, notes = _read(sums, "choose")
+    assert [row.label for row in found] == ["2", "1", "0"] and "written out" not in notes
+    rows = read_texts([("加", ["十", "12"], "12"), ("减", ["一", "2"], "一")], kind="choose")
+    assert [row.label for row in rows] == ["1", "0"]

@@ -30,12 +30,39 @@ def indexed(tables: Sequence[ChoiceTable], say: Note) -> Iterator[TextRow]:
     hold the number that tells.
     """
     open_tables = [table for table in tables if not table.is_known_from_one]
+    if _are_written_out(open_tables):
+        say(f"{_named(open_tables)}: the choices are numbers, and the right ones are written out.")
+        for table in open_tables:
+            yield from (replace(row, label=_place(row)) for row in table.rows)
+        tables = [table for table in tables if table.is_known_from_one]
+        open_tables = []
     from_one = _counts_from_one(open_tables, say)
     for table in tables:
         if table.is_known_from_one:
             say(f"{table.name}: the right choices are counted from 1.")
         for row in table.rows:
             yield replace(row, label=_index(row, from_one or table.is_known_from_one))
+
+
+def _named(tables: Sequence[ChoiceTable]) -> str:
+    return tables[0].name + (f" and {len(tables) - 1:,} more" if len(tables) > 1 else "")
+
+
+def _are_written_out(tables: Sequence[ChoiceTable]) -> bool:
+    """Whether every right choice that is a number is one of its choices, and no index of them.
+
+    An index that is also among choices that are numbers may be chance in one row, not in all.
+    """
+    numbered = [
+        row for table in tables for row in table.rows if row.label and row.label.isdecimal()
+    ]
+    return bool(numbered) and all((row.choices or ()).count(row.label) == 1 for row in numbered)
+
+
+def _place(row: TextRow) -> str | None:
+    if row.label is None or not row.label.isdecimal():
+        return _index(row, from_one=False)
+    return str((row.choices or ()).index(row.label))
 
 
 def _counts_from_one(tables: Sequence[ChoiceTable], say: Note) -> bool:
@@ -47,7 +74,7 @@ def _counts_from_one(tables: Sequence[ChoiceTable], say: Note) -> bool:
     ]
     if not numbered or min(number for number, _ in numbered) < 1:
         return False
-    name = tables[0].name + (f" and {len(tables) - 1:,} more" if len(tables) > 1 else "")
+    name = _named(tables)
     if any(number == num_choices for number, num_choices in numbered):
         say(f"{name}: the right choices are counted from 1.")
         return True
