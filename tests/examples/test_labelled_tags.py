@@ -275,3 +275,11 @@ def test_a_word_that_is_cleaned_away_has_a_piece_too():
     joined = tagging.join_pieces([np.array([5, 6]), np.array([], int), np.array([7])], 1)
     assert joined.ids.tolist() == [5, 6, 1, 7] and joined.firsts.tolist() == [0, 2, 3]
     assert tagging.join_pieces([], 1).ids.tolist() == []
+
+
+def test_broken_tags_are_mended_in_their_own_scheme():
+    broken = ["O", "E-PER", "B-LOC", "O", "I-LOC"]
+    assert tagging.mended_tags(broken, "bioes") == ["O", "S-PER", "S-LOC", "O", "S-LOC"]
+    rows = [(["a", "b"], ["O", "E-X"])]
+    assert read_tags(rows, target="bioes")[0].tags == ("O", "S-X")
+    assert read_tags(rows, target="same")[0].tags == ("O", "E-X")

@@ -193,3 +193,12 @@ def test_a_crf_chooses_the_tags_of_a_sentence_together(bert, tmp_path):
     (forced,) = again.predict([["the", "old", "cat"]])
     assert forced.tags == ("B-PRAISE", "I-PRAISE", "I-PRAISE")
     assert again.others == [] and not (tmp_path / "crf" / "config.json").read_text().count("ForTok")
+
+
+def test_a_crf_refuses_tags_that_it_may_never_write(bert):
+    rows = [(["Ann", "sleeps"], ["S-PER", "O"]), (["old", "Ann"], ["O", "E-PER"])] * 6
+    with pytest.raises(InputError, match="E-PER behind O breaks the rules of bioes"):
+        Tag(bert, crf=True, scheme="same", **QUICK).fit(rows, dev=False)
+    for options in ({"scheme": "same", "any_tags": True}, {"scheme": "bioes"}):
+        task = Tag(bert, crf=True, **options, **QUICK | {"epochs": 1}).fit(rows, dev=False)
+        assert max(record["loss"] for record in task.history if "loss" in record) < 100

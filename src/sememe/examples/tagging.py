@@ -137,6 +137,11 @@ def convert_tags(tags: Sequence[str], source: Scheme, target: Scheme) -> list[st
     return tags_of(spans_of(tags, source), len(tags), target)
 
 
+def mended_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
+    """Write the spans of one sentence anew where tags break their scheme, as ends alone do."""
+    return tags_of(spans_of(tags, scheme), len(tags), scheme)
+
+
 # ---- words and sub-words ------------------------------------------------------------------
 
 

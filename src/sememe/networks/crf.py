@@ -8,6 +8,7 @@ chance is that score against all sequences, summed by the forward algorithm (Laf
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -178,6 +179,16 @@ def allowed_transitions(labels: Several[str], scheme: str) -> np.ndarray:
             is_allowed_SC[row, column] = _may_follow(before, following, scheme)
         is_allowed_SC[-1, column] = _may_follow(following, outside, scheme)
     return is_allowed_SC
+
+
+def forbidden_pair(tags: Several[str], scheme: str) -> tuple[str, str] | None:
+    """The first two tags of a sentence that a scheme forbids behind each other, if any are."""
+    if scheme not in ("iob2", "bioes"):
+        return None
+    for before, following in pairwise([OUTSIDE, *tags, OUTSIDE]):
+        if not _may_follow(split_tag(before), split_tag(following), scheme):
+            return before, following
+    return None
 
 
 def _may_follow(before: tuple[str, str], following: tuple[str, str], scheme: str) -> bool:

@@ -111,7 +111,21 @@ class Tag(Task):
         is_single = all(len(word) == 1 for row in rows for word in row.words)
         has_chinese = any("\u4e00" <= word <= "\u9fff" for row in rows for word in row.words)
         self.learned = {"scheme": scheme, "by_character": is_single and has_chinese}
+        if self.config.crf and not self.config.any_tags:
+            self._check_order(rows, scheme)
         return sorted_labels(found)
+
+    def _check_order(self, rows: Several[TagRow], scheme: str) -> None:
+        """Refuse tags that the CRF may never write, which it could not learn."""
+        from sememe.networks.crf import forbidden_pair
+
+        for row in rows:
+            if (pair := forbidden_pair(row.tags or (), scheme)) is not None:
+                raise InputError(
+                    f"{row.source}: {pair[1]} behind {pair[0]} breaks the rules of {scheme}, which "
+                    f"the CRF keeps. Take scheme {scheme} instead of same, which mends such tags, "
+                    "or any_tags."
+                )
 
     # ---- words and sub-words --------------------------------------------------------------
 

@@ -223,7 +223,15 @@ def _in_scheme(rows: list[TagRow], scheme: str, target: str, sieve: Sieve) -> li
     if source == "none":
         return rows
     goal: Scheme = source if target == "same" else target  # type: ignore[assignment]
-    return [row if row.tags is None else _written(row, row.tags, source, goal) for row in rows]
+    found = [row if row.tags is None else _written(row, row.tags, source, goal) for row in rows]
+    if source == target == "bioes":
+        found = [
+            row
+            if row.tags is None
+            else replace(row, tags=tuple(tagging.mended_tags(row.tags, source)))
+            for row in found
+        ]
+    return found
 
 
 def _written(row: TagRow, tags: Sequence[str], source: Scheme, target: Scheme) -> TagRow:
