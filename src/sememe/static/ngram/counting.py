@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,8 @@ class Counter:
         parts = self._parts()
         if not parts:
             raise InputError("There is no text to count: every document is held out.")
+        with write_errors(self.scratch):
+            self._compile_merging(parts[0])
         with (
             write_errors(self.scratch),
             self.reporter.task("merging n-grams", unit="n-grams") as task,
@@ -93,16 +96,32 @@ class Counter:
             reach=self.order - 1, share=self.share,
         )  # fmt: skip
         parts: list[Part] = []
+        first = next(blocks, None)
+        if first is None:
+            return parts
+        # Kernels are compiled at their first use, which would pass for a slow count.
+        ends = np.full(self.order + 1, self.num_words + 1, np.uint32)
+        self._sorted(Block(ends, 1, 0))
         with (
             self.reporter.task("counting n-grams", self.store.num_tokens, "words") as task,
             ThreadPoolExecutor(self.workers) as pool,
         ):
-            for rows, done in in_order(pool, self._sorted, blocks, self.workers - 1):
+            for rows, done in in_order(
+                pool, self._sorted, chain([first], blocks), self.workers - 1
+            ):
                 if len(rows):
                     path = self.scratch / f"{len(parts)}.rows" if self.is_spilling else None
                     parts.append(Part(rows, path))
                 task.update(done)
         return parts
+
+    def _compile_merging(self, part: Part) -> None:
+        """Compile the kernels before their speed is told."""
+        from sememe.static.ngram.kernels import merge
+
+        row = np.array(part.read(0, 1))
+        merge(row, np.array([0, len(row)]), self.order, np.empty_like(row))
+        Tree(self.order, self.num_words, None).add(row)
 
     def _sorted(self, block: Block) -> tuple[np.ndarray, int]:
         """The distinct n-grams of a block with their counts."""
