@@ -147,6 +147,9 @@ def test_where_all_are_equal_nobody_is_the_best():
     equal = replace(results, cells=cells)
     assert "<strong>44.7</strong>" not in page(equal) and "**44.7**" not in markdown(equal, {})
     assert "senses" not in summary(equal)[1]
+    alone = [cell for cell in results.cells if (cell.rung, cell.task) != ("bert", "senses")]
+    alone = [cell for cell in alone if (cell.rung, cell.task) != ("onehot", "senses")]
+    assert "<strong>50.0</strong>" not in page(replace(results, cells=alone))
     assert "over 2 repetitions; a figure without ± was measured once" in page(equal)
 
 

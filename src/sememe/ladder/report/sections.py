@@ -145,6 +145,11 @@ def _without(results: Results, drawn: Sequence[tuple[Rung, Panel]]) -> str:
     return f" Not drawn: {listed(rest)}." if rest else ""
 
 
+_ABOUT_GROUPS = (
+    "Groups were chosen beforehand; where a model knows them, words of one mark lie together. "
+)
+
+
 def words_section(results: Results) -> Markup | None:
     """The same words in every model."""
     look = results.looks.pca
@@ -154,12 +159,7 @@ def words_section(results: Results) -> Markup | None:
     return join(
         prose(
             "The vectors of the same words, each model's own two directions of largest variance. "
-            + (
-                "Groups were chosen beforehand; where a model knows them, words of one mark lie "
-                "together. "
-                if len(look.groups) > 1
-                else ""
-            )
+            + _ABOUT_GROUPS * (len(look.groups) > 1)
             + "Distances can be compared within a panel only."
             + _without(results, drawn)
         ),

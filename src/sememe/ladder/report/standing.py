@@ -47,9 +47,9 @@ def is_above_baseline(cell: Cell, task: Task) -> bool | None:
 
 
 def best_rungs(results: Results, task: Task) -> set[str]:
-    """The rungs with the best mean as printed; nobody where all are equal."""
-    found, best = numbers(results, task), set(results.best(task.name))
-    return best if len(found) == 1 or len(best) < len(found) else set()
+    """The rungs with the best mean as printed; nobody where all are equal, or one stands alone."""
+    best = set(results.best(task.name))
+    return best if len(best) < len(numbers(results, task)) else set()
 
 
 def near_best(results: Results, task: Task) -> set[str]:
