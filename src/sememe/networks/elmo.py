@@ -116,6 +116,14 @@ class ELMoNetwork(nn.Module):
             with torch.no_grad():
                 self.table_VP[self.config.vocab_size :] = 0
 
+    @torch.no_grad()
+    def begin_with(self, counts_V: np.ndarray) -> None:
+        """Start from how frequent words are, so that only what context adds must be learned."""
+        assert self.bias_V is not None
+        counts_V = np.maximum(counts_V, 0.5)
+        logs_V = torch.from_numpy(np.log(counts_V / counts_V.sum())).float()
+        self.bias_V[: self.config.vocab_size] = logs_V
+
     def words(self, form: Form) -> Tensor:
         """The vectors of distinct words by themselves, (U, P)."""
         return self.input(*form, dtype=self.precision)
