@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,18 @@ def _knows_no_answer(content: dict[str, Any], folder: Path) -> bool:
     told = f"{folder.resolve().name} {content.get('_name_or_path', '')}"
     if (card := folder / _CARD).is_file():
         told += card.read_text(encoding="utf-8", errors="replace")[:_MOST_OF_CARD]
-    return bool(_SQUAD2.search(told))
+    found = _SQUAD2.search(told)
+    taken = (
+        f"it is taken as one that does, for its name or card says {found[0]!r}"
+        if found
+        else "it is taken as one that does not, for neither its name nor its card names SQuAD 2.0"
+    )
+    warnings.warn(
+        f"The files of {folder} do not say whether the model knows questions without an answer: "
+        f"{taken}.",
+        stacklevel=2,
+    )
+    return bool(found)
 
 
 def _labels(content: dict[str, Any], folder: Path) -> list[str]:
