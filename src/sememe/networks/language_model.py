@@ -2,8 +2,8 @@
 
 A model names the classes of its options and fills in what differs, which stands at the end of the
 class: the text as it reads it, its network with what that is to learn, and the files of its folder.
-`fitting` has the order in which `fit` asks for all that. BERT and GPT are in `pretraining`; what
-NNLM, ELMo and ULMFiT share beyond this, in `word_model`.
+`fitting` has the order in which `fit` asks for all that. What NNLM, ELMo and ULMFiT share beyond
+this stands in `word_model`; what BERT and GPT do, in `subword_model`.
 """
 
 from __future__ import annotations

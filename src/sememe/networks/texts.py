@@ -28,7 +28,7 @@ from sememe.tokens.subwords import SubwordTokenizer
 from sememe.training.evaluation import Validation, Validations
 
 if TYPE_CHECKING:
-    from sememe.networks.pretraining import Pretrained
+    from sememe.networks.subword_model import SubwordModel
 
 # Counting the neighbors of so many tokens takes seconds; a larger text would have to wait.
 _COUNTED_TOKENS = 1 << 24
@@ -56,7 +56,7 @@ class Texts:
             return _content(self.stores[ONLY])
         return {"languages": {name: _content(store) for name, store in self.stores.items()}}
 
-    def source(self, model: Pretrained, split: Split) -> Any:
+    def source(self, model: SubwordModel, split: Split) -> Any:
         """The batches of a split, of all languages in their smoothed shares."""
         if ONLY in self.stores:
             return model.source(self.stores[ONLY], split)
@@ -70,7 +70,7 @@ class Texts:
             return {}
         return dict(zip(self.stores, source.shares.tolist(), strict=True))
 
-    def validation(self, model: Pretrained, reporter: Reporter) -> Any:
+    def validation(self, model: SubwordModel, reporter: Reporter) -> Any:
         """What measures a network on held-out text: as many batches of every language; or None."""
         held_out = self._held_out(model, reporter)
         each = max(1, model.training.evaluate_batches // max(1, len(held_out)))
@@ -79,7 +79,7 @@ class Texts:
             return parts.get(ONLY)
         return Validations(parts)
 
-    def _held_out(self, model: Pretrained, reporter: Reporter) -> dict[str, Any]:
+    def _held_out(self, model: SubwordModel, reporter: Reporter) -> dict[str, Any]:
         """The batches to validate each language with, where it has the documents for that."""
         if not model.training.evaluate_batches or not model.training.validation_share:
             return {}
@@ -114,7 +114,7 @@ def _content(store: SubwordStore) -> dict[str, Any]:
     return {"text": store.manifest["files"]["ids.bin"]["hash"], "tokens": store.num_tokens}
 
 
-def _named(name: str, model: Pretrained, store: SubwordStore, split: Split) -> Any:
+def _named(name: str, model: SubwordModel, store: SubwordStore, split: Split) -> Any:
     """The batches of one language; what is wrong with its text is said with its name."""
     try:
         return model.source(store, split)
@@ -126,7 +126,7 @@ def _named(name: str, model: Pretrained, store: SubwordStore, split: Split) -> A
 
 
 def open_texts(
-    model: Pretrained,
+    model: SubwordModel,
     corpus: Any,
     *,
     tokenizer: Any = None,
@@ -172,7 +172,9 @@ def _rereadable(corpus: Any, settings: TextSettings, reporter: Reporter) -> Any:
         return Spool(corpus, settings, on_bytes)
 
 
-def _tokenizer(model: Pretrained, parts: Parts, given: Any, reporter: Reporter) -> SubwordTokenizer:
+def _tokenizer(
+    model: SubwordModel, parts: Parts, given: Any, reporter: Reporter
+) -> SubwordTokenizer:
     if isinstance(given, SubwordTokenizer):
         return given
     if given is not None:
@@ -192,7 +194,7 @@ def _tokenizer(model: Pretrained, parts: Parts, given: Any, reporter: Reporter) 
     return trained
 
 
-def _tokenizer_place(model: Pretrained, parts: Parts) -> Path | None:
+def _tokenizer_place(model: SubwordModel, parts: Parts) -> Path | None:
     """Where the tokenizer of these texts is kept for the next run, if the texts can be told."""
     known = {name: stream.fingerprint(own, settings) for name, (own, settings) in parts.items()}
     if None in known.values():
@@ -206,7 +208,7 @@ def _tokenizer_place(model: Pretrained, parts: Parts) -> Path | None:
 
 
 def with_perplexity(
-    model: Pretrained, texts: Texts, validation: Any
+    model: SubwordModel, texts: Texts, validation: Any
 ) -> Callable[[Figures], Figures]:
     """A function that puts perplexity and what counting scores beside the figures."""
     if validation is None:
@@ -225,7 +227,7 @@ def with_perplexity(
     return add
 
 
-def _counted(model: Pretrained, texts: Texts, parts: Mapping[str, Validation]) -> Figures:
+def _counted(model: SubwordModel, texts: Texts, parts: Mapping[str, Validation]) -> Figures:
     """What counting scores on the batches of each language, and on all of them."""
     found: Figures = {}
     sums, total = Counter[str](), 0

@@ -21,7 +21,7 @@ from sememe.networks.gpt import GPTNetwork
 from sememe.networks.growing import with_tokens
 from sememe.networks.interchange.huggingface import kind_of, load_folder
 from sememe.networks.layers import initialise
-from sememe.networks.pretraining import Pretrained
+from sememe.networks.subword_model import SubwordModel
 from sememe.networks.words import Reads, WordEncoder
 from sememe.storage.folder import MANIFEST, read_json
 from sememe.tasks.config import FinetuneConfig
@@ -169,7 +169,7 @@ def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
         earlier = _taken_from(model)
         coder: Any = model.coder
         return earlier.encoder.network, coder.tokenizer, earlier
-    if isinstance(model, Pretrained):
+    if isinstance(model, SubwordModel):
         if model.network is None:
             raise OptionError("The model has not learned yet: call its fit first.")
         return deepcopy(model.network), model.tokenizer, None
