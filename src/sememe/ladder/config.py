@@ -9,7 +9,7 @@ from sememe.errors import OptionError
 from sememe.options import Config, check_choices, check_ranges, option, parse_duration
 from sememe.training.config import Device
 
-DEFAULT_BUDGET = "25s"
+DEFAULT_BUDGET = "30s"
 PRESETS = ("tiny", "mini", "small", "medium")
 
 
@@ -18,7 +18,7 @@ class LadderConfig(Config):
     """What is climbed, and what each rung is given."""
 
     budget: str = option(
-        "", "Time to train each rung, such as 30s, 5m or 1h; 25s when nothing is given."
+        "", "Time to train each rung, such as 30s, 5m or 1h; 30s when nothing is given."
     )
     tokens: int = option(0, "Tokens that each rung reads in training, instead of a time.")
     rungs: str = option(

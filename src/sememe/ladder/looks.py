@@ -66,7 +66,8 @@ def shown_of(text: LadderText, sets: Sequence[SenseSet], min_count: int) -> Show
         return [w for w, i in ids.items() if i >= 0 and vocabulary.counts[i] >= 4 * min_count]
 
     is_chinese = text.settings.mode == "chinese"
-    frequent = [word for word in vocabulary[_FREQUENT : _FREQUENT + 400] if _is_shown(word)]
+    first = min(_FREQUENT, len(vocabulary) // 10)
+    frequent = [word for word in vocabulary[first : first + 400] if _is_shown(word)]
     groups = {}
     if text.is_built_in:
         content = read_groups(QUESTION_FILES / "groups.txt")

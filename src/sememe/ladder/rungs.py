@@ -42,6 +42,9 @@ class Spec(NamedTuple):
         return Rung(name=self.name, title=self.title, family=self.family)
 
 
+_COMPILED_S = 600  # compiling takes about a minute on a GPU
+
+
 def _words(plan: Plan, **more: Any) -> dict[str, Any]:
     return {"min_count": plan.min_count, "workers": plan.workers, **more}
 
@@ -63,7 +66,8 @@ def _network(plan: Plan, **more: Any) -> dict[str, Any]:
     # What is held out lies in a file of its own, so that nothing else needs to be.
     return {
         "validation_share": 0.0, "evaluate_batches": 0, "device": plan.device, "seed": plan.seed,
-        "workers": plan.workers, **more,
+        "compile": "auto" if plan.budget_s >= _COMPILED_S else "no", "workers": plan.workers,
+        **more,
     }  # fmt: skip
 
 

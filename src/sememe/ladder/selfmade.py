@@ -38,7 +38,8 @@ def next_sentence_rows(
     documents = [own for own in _documents(text, 4_000_000) if len(own) > 1]
     if len(documents) < 4:
         return [], []
-    num_held = max(2, round(len(documents) * num_test / (num_train + num_test)))
+    share = min(0.5, num_test / (num_train + num_test))
+    num_held = max(2, round(share * len(documents)))
     parts = documents[num_held:], documents[:num_held]
     made = [_pairs(own, num, rng) for own, num in zip(parts, (num_train, num_test), strict=True)]
     return made[0], made[1]

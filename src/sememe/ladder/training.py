@@ -20,7 +20,9 @@ _MOST_POINTS = 120
 _PILOT_S = 2.0  # at most; a tenth of the budget where that is less
 _CHECKPOINT_S = (2.0, 300.0)
 # Options of a run that say nothing of the model.
-_PASSING = ("workers", "device", "evaluate_batches", "checkpoint_minutes", "budget")
+_PASSING = (
+    "workers", "device", "evaluate_batches", "checkpoint_minutes", "budget", "compile",
+)  # fmt: skip
 
 
 def planned(spec: Spec, rung: Rung, plan: Plan, text: LadderText, reporter: Reporter) -> Rung:

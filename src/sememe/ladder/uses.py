@@ -42,6 +42,8 @@ class Uses:
     @cached_property
     def sentences(self) -> list[Words]:
         """Some uses of each asked word, cut from their sentences."""
+        if not self.asked:
+            return []
         store = self._text.words
         ids_N, ends = np.asarray(store.ids), np.asarray(store.sentence_ends)
         is_asked_V = np.zeros(len(store.vocabulary) + 1, bool)
@@ -82,7 +84,8 @@ class Uses:
     def of_static(self, vectors: WordVectors) -> WordVectors:
         """The same words of word vectors, as far as they know them."""
         known = [word for word in self.words if word in vectors]
-        return WordVectors(_vocabulary(self._text, known), np.asarray(vectors[known]))
+        rows_VD = np.asarray(vectors[known]) if known else np.empty((0, vectors.dim), np.float32)
+        return WordVectors(_vocabulary(self._text, known), rows_VD)
 
     def of_reader(self, reader: Reader) -> WordVectors:
         """The mean over the uses of each word, every dimension with mean 0 and spread 1.

@@ -72,7 +72,7 @@ class View(Reporter):
         if name and name not in self._said and self._results is not None and not self.is_live:
             self._said.add(name)
             if line := scores_line(self._results, name):
-                self.note(f"{name}: {line}")
+                self._tell(f"{name}: {line}")
         self._draw()
 
     def show(self, results: Results) -> None:
@@ -82,8 +82,12 @@ class View(Reporter):
             is_over = rung.state in ("done", "failed", "left out")
             if is_over and rung.name not in self._told and not self.is_live:
                 self._told.add(rung.name)
-                self.note(f"{rung.name}: {cost_line(rung)}")
+                self._tell(f"{rung.name}: {cost_line(rung)}")
         self._draw()
+
+    def _tell(self, line: str) -> None:
+        if not self.quiet:
+            self._print(line)
 
     # ---- what trainings tell --------------------------------------------------------------
 

@@ -172,9 +172,11 @@ def _belongings(text: LadderText, is_unseen: bool, num: int, min_count: int) -> 
     vocabulary = text.words.vocabulary
     documents: list[tuple[list[str], list[str]]] = []  # words to ask, words to choose by
 
+    common = min(_COMMON, len(vocabulary) // 10)
+
     def is_known(word: str) -> bool:
         word_id = vocabulary.find(word)
-        return _COMMON <= word_id < 10_000 and vocabulary.counts[word_id] >= min_count
+        return common <= word_id < 10_000 and vocabulary.counts[word_id] >= min_count
 
     for words in _document_words(text, 40 * num):
         distinct = [word for word in dict.fromkeys(words) if word.isalpha() and len(word) > 1]

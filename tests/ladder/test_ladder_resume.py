@@ -1,0 +1,89 @@
+"""A ladder that was killed or interrupted goes on and ends with the same table (one worker)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ladder_texts import documents, write
+
+from sememe.errors import OptionError
+from sememe.ladder.results import Results
+
+pytest.importorskip("torch")
+
+OPTIONS = (
+    "--tokens", "60000", "--workers", "1", "--rungs", "onehot,counts,skipgram,nnlm", "--rows", "40",
+    "--seeds", "2", "--device", "cpu", "--quiet",
+)  # fmt: skip
+
+
+def start(corpus: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "sememe.cli", "ladder", str(corpus), "--out", str(out)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*command, *OPTIONS, *more], env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def table(out: Path) -> dict[tuple[str, str], tuple[list[float], str]]:
+    """Everything that must not depend on when a run was stopped."""
+    results = Results.load(out)
+    assert [rung.state for rung in results.rungs] == ["done"] * 4
+    found = {(cell.rung, cell.task): (cell.scores, cell.why) for cell in results.cells}
+    assert len(found) == len(results.cells) == 4 * len(results.tasks)  # none is asked twice
+    return found | {(rung.name, "tokens"): ([rung.tokens], "") for rung in results.rungs}
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    while process.poll() is None and not path.exists():
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    return write(tmp_path_factory.mktemp("ladder") / "text.jsonl", documents(160))
+
+
+def test_killed_and_interrupted_it_ends_with_the_same_table(corpus, tmp_path):
+    whole = start(corpus, tmp_path / "whole")
+    assert whole.communicate()[0] is not None and whole.returncode == 0
+    cut = tmp_path / "cut"
+    first = start(corpus, cut)
+    # In the middle of a rung: the first checkpoint of the slowest one has just been written.
+    wait_for(cut / "models" / "nnlm.checkpoints" / "latest.json", first)
+    first.kill()
+    first.wait()
+    assert Results.load(cut).rung("skipgram").state == "done"
+    models = (cut / "models" / "skipgram" / "sememe.json").stat().st_mtime_ns
+    before = (cut / "results.json").stat().st_mtime_ns
+    second = start(corpus, cut, "--resume")
+    while second.poll() is None and (cut / "results.json").stat().st_mtime_ns == before:
+        time.sleep(0.01)
+    second.send_signal(signal.SIGINT)
+    told = second.communicate()[1]
+    assert second.returncode in (0, 130) and "Traceback" not in told
+    if second.returncode:
+        assert "--resume" in told
+        third = start(corpus, cut, "--resume")
+        assert third.communicate() and third.returncode == 0
+    assert (cut / "models" / "skipgram" / "sememe.json").stat().st_mtime_ns == models
+    assert table(cut) == table(tmp_path / "whole")
+    assert (cut / "report.html").exists() and (cut / "report.md").exists()
+
+
+def test_other_options_are_not_mixed_with_what_is_there(corpus, tmp_path):
+    from sememe.ladder.running import Ladder
+
+    few = {"tokens": 20_000, "rungs": "onehot", "rows": 24, "seeds": 1, "workers": 1}
+    Ladder(**few).run(corpus, out=tmp_path / "out")
+    with pytest.raises(OptionError, match=r"other options.*\(dim\)"):
+        Ladder(**few, dim=7).run(corpus, out=tmp_path / "out", resume=True)
+    again = Ladder(**few).run(corpus, out=tmp_path / "out", resume=True)
+    assert [rung.state for rung in again.rungs] == ["done"]
