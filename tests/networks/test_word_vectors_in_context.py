@@ -62,3 +62,22 @@ def test_long_sentences_are_read_in_windows(ulmfit):
     (found,) = ulmfit.embed([words])
     assert found.shape == (900, 8)
     np.testing.assert_allclose(found[:400], ulmfit.embed([words[:400]])[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [BERT, GPT])
+def test_rows_are_no_longer_than_those_of_the_training(model, tmp_path):
+    from sememe.networks.framing import room
+    from sememe.networks.interchange.huggingface import load_folder
+
+    opened = model(**BLOCKS, max_length=64, **QUICK).fit(TEXT, out=tmp_path / "model")
+    expected = 16 - (2 if model is BERT else 0)
+    assert room(opened.network) == room(load_folder(tmp_path / "model").network) == expected
+    again = model.load(tmp_path / "model")
+    text = " ".join(TEXT)
+    np.testing.assert_allclose(again.embed([text])[0], opened.embed([text])[0], atol=1e-5)
+    # Positions that were never learned say nothing: changing them changes no vector.
+    with torch.no_grad():
+        again.network.embedding.positions.weight[16:] = 7.0
+    np.testing.assert_allclose(again.embed([text])[0], opened.embed([text])[0], atol=1e-5)
+    (tmp_path / "model" / "sememe.json").unlink()
+    assert room(load_folder(tmp_path / "model").network) == 64 - (2 if model is BERT else 0)

@@ -52,6 +52,8 @@ class BERTNetwork(nn.Module):
         self.precision = torch.float32
         # Heads that no training has seen, because a file lacked them.
         self.untrained: frozenset[str] = frozenset()
+        # The longest rows of its training: what it knows of later positions is chance.
+        self.seen_length = config.max_length
         self.embedding = BERTEmbedding(config)
         self.stack = Stack(config, is_causal=False, is_prenorm=False)
         self.pooler = Linear(config.width, config.width)

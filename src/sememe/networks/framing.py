@@ -45,8 +45,8 @@ def frame(
 
 
 def room(network: Network) -> int:
-    """How many tokens of one text fit into a row beside the special ones."""
-    return network.config.max_length - (2 if isinstance(network, BERTNetwork) else 0)
+    """How many tokens of one text fit into a row as in training, beside the special ones."""
+    return network.seen_length - (2 if isinstance(network, BERTNetwork) else 0)
 
 
 class Stacked(NamedTuple):

@@ -47,6 +47,8 @@ class GPTNetwork(nn.Module):
         self.precision = torch.float32
         # Heads that no training has seen, because a file lacked them.
         self.untrained: frozenset[str] = frozenset()
+        # The longest rows of its training: what it knows of later positions is chance.
+        self.seen_length = config.max_length
         is_prenorm = config.norm == "pre"
         self.embedding = GPTEmbedding(config)
         self.stack = Stack(config, is_causal=True, is_prenorm=is_prenorm)

@@ -157,6 +157,8 @@ class SubwordModel(LanguageModel):
         """Give the new network with what it is to learn."""
         self.languages = text.shares(source)
         self.network.stack.recompute = self.training.recompute
+        if self.config.positions == "learned":
+            self.network.seen_length = self.training.length
         return self.objective()
 
     def add_figures(self, text: Texts, validation: Any) -> Callable[[Figures], Figures]:

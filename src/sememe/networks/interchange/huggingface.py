@@ -116,7 +116,18 @@ def load_network(folder: str | Path) -> Network:
     weights = Weights(folder)
     network = BERTNetwork(config) if isinstance(config, BERTConfig) else GPTNetwork(config)
     fill(network, weights)
+    network.seen_length = _seen_length(folder, config)
     return network.eval()
+
+
+def _seen_length(folder: Path, config: BERTConfig | GPTConfig) -> int:
+    """How many positions our own training has taught; others' do not say, nor need sine waves."""
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
+    training = manifest.get("training") if isinstance(manifest, dict) else None
+    length = training.get("length") if isinstance(training, dict) else None
+    if not isinstance(length, int) or config.positions == "sinusoidal":
+        return config.max_length
+    return max(3, min(length, config.max_length))
 
 
 def _config(folder: Path) -> BERTConfig | GPTConfig:
