@@ -80,6 +80,20 @@ def test_every_rate_is_trained_and_measured_alike(rows, tmp_path):
     assert len(table) == 4 and table[2].startswith(f"| 15 % | {low['loss']:.3f} |")
 
 
+def test_a_study_stopped_within_its_first_rate_goes_on(rows, tmp_path, monkeypatch):
+    from sememe.evaluation.studies import masking
+
+    def stop(self: Any, rate: float, *_: Any) -> Any:
+        (tmp_path / "cut" / "rate-60.checkpoints").mkdir()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(masking._Bench, "trained", stop)
+        with pytest.raises(KeyboardInterrupt):
+            study(rows, tmp_path / "cut")
+    assert len(study(rows, tmp_path / "cut", resume=True).rows) == 2
+
+
 def test_a_stopped_study_goes_on(rows, tmp_path, monkeypatch):
     from sememe.evaluation.studies import masking
 

@@ -88,6 +88,7 @@ def study_masking(
     check_replaceable(out, KIND)
     bench = _Bench(corpus, config, preset, dict(sizes or {}), tokenizer, text, progress)
     kept = _kept(out, bench.plan) if resume else _nothing()
+    _write(out, bench, kept)  # so that a study stopped within its first rate can go on
     for number, rate in enumerate(sorted(rates, reverse=True)):
         name = f"{100 * rate:g}"
         if name in kept["rows"]:

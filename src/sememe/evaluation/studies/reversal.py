@@ -73,6 +73,7 @@ def study_reversal(
     check_replaceable(out, KIND)
     plan = {"options": config.lasting()}
     kept = _kept(out, plan) if resume else {"right": {}, "models": {}}
+    _write(out, plan, kept)  # so that a study stopped within its first model can go on
     for name, (title, _) in MODELS.items():
         if name in kept["right"]:
             continue
@@ -81,7 +82,7 @@ def study_reversal(
         kept["right"][name] = accuracy_by_length(network, config)
         num_weights = sum(parameter.numel() for parameter in network.parameters())
         kept["models"][name] = {"weights": num_weights, "steps": last["step"], "loss": last["loss"]}
-        write_json(out / MANIFEST, {"kind": KIND, **kept, "plan": plan, "provenance": provenance()})
+        _write(out, plan, kept)
         Checkpoints(out / f"{name}.checkpoints").clear()
     study = Reversal(
         right={name: kept["right"][name] for name in MODELS},
@@ -93,6 +94,10 @@ def study_reversal(
     )
     _draw(study, out)
     return study
+
+
+def _write(out: Path, plan: dict[str, Any], kept: dict[str, Any]) -> None:
+    write_json(out / MANIFEST, {"kind": KIND, **kept, "plan": plan, "provenance": provenance()})
 
 
 def _kept(out: Path, plan: dict[str, Any]) -> dict[str, Any]:
