@@ -23,18 +23,19 @@ class Scaling(NamedTuple):
 
     mean_D: np.ndarray | None
     scale_D: np.ndarray | None
+    columns: np.ndarray | None = None  # of sparse rows: those that the head was trained with
 
     def __call__(self, rows_ND: Any) -> Any:
         """Scale rows; sparse ones are brought to length one each."""
         if self.mean_D is None:
-            return _unit_sparse(rows_ND)
+            return _unit_sparse(rows_ND)[:, self.columns]
         return ((rows_ND - self.mean_D) * self.scale_D).astype(np.float32)
 
 
 def scaling_of(rows_ND: Any) -> Scaling:
     """Mean 0 and spread 1 in every dimension, over the root of their number."""
     if not isinstance(rows_ND, np.ndarray):
-        return Scaling(None, None)
+        return Scaling(None, None, np.unique(rows_ND.indices))
     mean_D, spread_D = rows_ND.mean(0, dtype=np.float64), rows_ND.std(0, dtype=np.float64)
     is_alive_D = spread_D > 1e-9
     scale_D = np.where(is_alive_D, 1 / np.where(is_alive_D, spread_D, 1), 0.0)
@@ -59,16 +60,24 @@ class Head(NamedTuple):
     scaling: Scaling
     weights_DC: np.ndarray  # float32
     bias_C: np.ndarray
+    penalty: float
 
     def scores(self, rows_ND: Any) -> np.ndarray:
         """The score of every class for every row, (N, C)."""
         return np.asarray(self.scaling(rows_ND) @ self.weights_DC) + self.bias_C
 
 
-def fit_classes(rows_ND: Any, classes_N: np.ndarray, num_classes: int) -> Head:
-    """Multinomial logistic regression; a fifth of the rows chooses its penalty."""
+def fit_classes(
+    rows_ND: Any, classes_N: np.ndarray, num_classes: int, penalty: float | None = None
+) -> Head:
+    """Multinomial logistic regression; where none is given, rows left out choose the penalty."""
     scaling = scaling_of(rows_ND)
     scaled_ND = scaling(rows_ND)
+    penalty = penalty or _chosen_penalty(scaled_ND, classes_N, num_classes)
+    return Head(scaling, *_solve(scaled_ND, classes_N, num_classes, penalty), penalty)
+
+
+def _chosen_penalty(scaled_ND: Any, classes_N: np.ndarray, num_classes: int) -> float:
     some = np.arange(len(classes_N))[:: max(1, len(classes_N) // _MOST_CHOOSING)]
     dev, rest = some[_FOLD - 1 :: _FOLD], some[np.arange(len(some)) % _FOLD != _FOLD - 1]
 
@@ -77,8 +86,7 @@ def fit_classes(rows_ND: Any, classes_N: np.ndarray, num_classes: int) -> Head:
         said_N = (np.asarray(scaled_ND[dev] @ weights_DC) + bias_C).argmax(1)
         return float((said_N == classes_N[dev]).mean())
 
-    penalty = max(PENALTIES, key=right) if len(dev) > 1 else PENALTIES[1]
-    return Head(scaling, *_solve(scaled_ND, classes_N, num_classes, penalty))
+    return max(PENALTIES, key=right) if len(dev) > 1 else PENALTIES[1]
 
 
 def _solve(

@@ -11,6 +11,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -240,8 +241,9 @@ class _Run:
         points = self.results.looks.pca.points if self.results.looks.pca else {}
         if rung.name not in points:
             self.view.begin(rung.name, "looked at")
-            looks = look_at(self.results.looks, interview, asked.shown, text)
-            self.results = replace(self.results, looks=looks)
+            with suppress(SememeError):  # of a model that cannot be opened; its cells say so
+                looks = look_at(self.results.looks, interview, asked.shown, text)
+                self.results = replace(self.results, looks=looks)
             self._save()
         self.view.end(rung.name)
 

@@ -31,6 +31,7 @@ class SentenceQuestion:
 
     kind: str
     metric: str
+    penalty: float | None = None  # of the head, chosen by its first draw
 
     def __init__(
         self, name: str, title: str, what: str, train: Sequence[Any], test: Sequence[Any],
@@ -55,6 +56,7 @@ class SentenceQuestion:
             return Answer(why=NO_VECTORS)
         train_X, test_X = self.features(reader, self.train), self.features(reader, self.test)
         scores = []
+        self.penalty = None
         for seed in range(1, self.seeds + 1):
             order = np.random.default_rng(seed).permutation(len(self.train))
             scores.append(100 * self.score(train_X, np.sort(order[: self._num_drawn]), test_X))
@@ -125,7 +127,8 @@ class ClassifyQuestion(SentenceQuestion):
         """The share of the test rows whose label is found."""
         numbers = {label: index for index, label in enumerate(self.labels)}
         classes = np.array([numbers[str(self.train[index].label)] for index in drawn])
-        head = heads.fit_classes(train_X[drawn], classes, len(self.labels))
+        head = heads.fit_classes(train_X[drawn], classes, len(self.labels), self.penalty)
+        self.penalty = head.penalty
         said = [self.labels[index] for index in head.scores(test_X).argmax(1)]
         return metrics.accuracy([str(row.label) for row in self.test], said)
 
@@ -175,7 +178,8 @@ class TagQuestion(SentenceQuestion):
         own = np.concatenate(
             [np.arange(self._firsts[row], self._firsts[row] + self._sizes[row]) for row in drawn]
         )
-        head = heads.fit_classes(train_X[own], self._classes[own], len(self.tags))
+        head = heads.fit_classes(train_X[own], self._classes[own], len(self.tags), self.penalty)
+        self.penalty = head.penalty
         found = iter(head.scores(test_X).argmax(1).tolist())
         said = [[self.tags[next(found)] for _ in row.words] for row in self.test]
         return self._f1(said)

@@ -93,7 +93,7 @@ def make_questions(
 
 
 def _belonging(text: LadderText, plan: Plan, *, is_unseen: bool) -> BelongingQuestion:
-    num = max(50, min(300, plan.num_rows // 2))
+    num = max(100, min(400, 2 * plan.num_rows))
     return BelongingQuestion(text, is_unseen=is_unseen, num=num, min_count=plan.min_count)
 
 

@@ -1,0 +1,165 @@
+"""Ladders on other texts: Chinese, the user's files and models, fine-tuning, and what fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ladder_texts import TOPICS, chinese_documents, documents, write
+
+from sememe.errors import InputError, OptionError, WriteError
+from sememe.ladder.results import Results
+from sememe.ladder.running import Ladder
+from sememe.ladder.tasks import parse_tasks
+from sememe.ladder.view import View, score_tables
+from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors import WordVectors
+
+FEW = {"workers": 1, "rows": 30, "seeds": 2, "device": "cpu", "min_count": 1}
+
+
+def means(results: Results, rung: str) -> dict[str, float]:
+    cells = [cell for cell in results.cells if cell.rung == rung and cell.mean is not None]
+    return {cell.task: cell.mean for cell in cells}
+
+
+def test_a_chinese_text_is_climbed(tmp_path):
+    pytest.importorskip("torch")
+    corpus = write(tmp_path / "中文.jsonl", chinese_documents(200, sentences=26))
+    ladder = Ladder(tokens=40_000, rungs="onehot,skipgram,fasttext,ngram,bert", **FEW)
+    results = ladder.run(corpus, out=tmp_path / "out", language="zh")
+    assert [rung.state for rung in results.rungs] == ["done"] * 5, results.rungs
+    assert results.corpus.language == "zh" and results.corpus.name == "中文.jsonl"
+    found = means(results, "skipgram")
+    assert found["origin"] > 5 and found["next"] > 60  # sentences of another topic are told
+    assert found["belonging"] > 50  # chance 25
+    assert means(results, "ngram")["perplexity"] < 40
+    assert "hidden" in means(results, "bert") and "next" in means(results, "bert")
+    assert results.looks.pca is not None and set(results.looks.pca.points) >= {"skipgram", "bert"}
+    tokens = results.looks.attention.tokens
+    assert tokens[0] == "[CLS]" and np.allclose(
+        np.sum(results.looks.attention.weights, 1), 1, atol=0.01
+    )
+
+
+def _labelled(tmp_path):
+    texts = documents(80, sentences=1, seed=5)
+    labels = [list(TOPICS)[index % 4] for index in range(80)]
+    lines = [f"{label}\t{text}" for label, text in zip(labels, texts, strict=True)]
+    files = []
+    for name, part in (("train", lines[:60]), ("test", lines[60:])):
+        files.append(tmp_path / f"{name}.tsv")
+        files[-1].write_text("\n".join(["label\ttext", *part]) + "\n", encoding="utf-8")
+    tagged = []
+    for name, part in (("train", texts[:60]), ("test", texts[60:])):
+        rows = [[(w, "B-X" if w in TOPICS["sea"] else "O") for w in t[:-1].split()] for t in part]
+        tagged.append(tmp_path / f"{name}.conll")
+        blocks = ["\n".join(f"{word} {tag}" for word, tag in row) for row in rows]
+        tagged[-1].write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    return [str(file) for file in files], [str(file) for file in tagged]
+
+
+def test_own_files_and_own_models_stand_beside_the_line(tmp_path):
+    corpus = write(tmp_path / "text.jsonl", documents(200))
+    files, tagged = _labelled(tmp_path)
+    odd = tmp_path / "odd.txt"
+    odd.write_text("ship wave captain | judge\nwheat barn horse | oven\n")
+    own = tmp_path / "mine"
+    words = [word for topic in TOPICS.values() for word in topic.split()]
+    rows = np.repeat(np.eye(4, dtype=np.float32), 10, axis=0) + 0.01
+    WordVectors(Vocabulary.from_words(words), rows).save(own)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    ladder = Ladder(
+        tokens=60_000, rungs=["counts", own, broken], words=odd,
+        tasks={"classify": tuple(files), "tag": tuple(tagged)}, **FEW,
+    )  # fmt: skip
+    results = ladder.run(corpus, out=tmp_path / "out")
+    assert [task.name for task in results.tasks if task.group == "sentences"] == ["classify", "tag"]
+    assert results.rung("mine").title == "mine (own)" and results.rung("mine").state == "done"
+    found = means(results, "mine")
+    assert found["odd"] == 100.0 and found["classify"] > 90 and found["tag"] > 90
+    assert means(results, "counts")["classify"] > 50
+    assert not means(results, "broken") and results.cell("broken", "odd").why
+    for table in score_tables(results, 60):
+        assert table.row_count == 3 + len(
+            {name for task in results.tasks for name in task.baselines} & set(_names(table))
+        )
+
+
+def _names(table) -> list[str]:
+    return [str(cell) for cell in table.columns[0]._cells]
+
+
+def test_fine_tuning_takes_the_place_of_frozen_vectors(tmp_path):
+    pytest.importorskip("torch")
+    corpus = write(tmp_path / "text.jsonl", documents(120))
+    _, tagged = _labelled(tmp_path)
+    ladder = Ladder(
+        tokens=60_000, rungs="ngram,skipgram", tasks={"tag": tuple(tagged)}, finetune=True, **FEW
+    )
+    results = ladder.run(corpus, out=tmp_path / "out")
+    assert "BiLSTM" in results.task("tag").how
+    assert 0 <= means(results, "skipgram")["tag"] <= 100
+    assert "no vectors" in results.cell("ngram", "tag").why
+
+
+def test_tasks_are_read_from_the_command_line():
+    found = parse_tasks(["classify=a.tsv,b.tsv", "news:classify=c.tsv, d.tsv"])
+    assert found == {"classify": ("a.tsv", "b.tsv"), "news:classify": ("c.tsv", "d.tsv")}
+    for wrong in ("classify", "classify=a.tsv", "poetry=a,b"):
+        with pytest.raises(OptionError, match="--task"):
+            parse_tasks([wrong])
+    with pytest.raises(OptionError, match="twice"):
+        parse_tasks(["tag=a,b", "tag=c,d"])
+
+
+def test_what_cannot_be_climbed_is_refused(tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        Ladder(tokens=1_000, **FEW).run(tmp_path / "nowhere.txt", out=tmp_path / "out")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("mine")
+    with pytest.raises(WriteError, match="not a ladder"):
+        Ladder(tokens=1_000, **FEW).run(documents(9), out=tmp_path / "full")
+    with pytest.raises(InputError):
+        ladder = Ladder(tokens=1_000, tasks={"classify": ("no.tsv", "no.tsv")}, **FEW)
+        ladder.run(documents(40), out=tmp_path / "other")
+
+
+class _Terminal:
+    """Somewhere to draw that says it is a terminal."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+def test_a_terminal_shows_all_rungs_and_scores_as_they_come(tmp_path):
+    corpus = write(tmp_path / "text.jsonl", documents(60))
+    terminal = _Terminal()
+    ladder = Ladder(tokens=10_000, rungs="onehot,counts", **FEW)
+    ladder.run(corpus, out=tmp_path / "out", progress=View(stream=terminal))
+    assert "counts (PPMI, SVD)" in terminal.text and "asked: " in terminal.text
+    assert "2 rungs, 10.0 k tokens of training for each" in terminal.text
+
+
+def test_a_log_gets_plain_lines(tmp_path, capsys):
+    corpus = write(tmp_path / "text.jsonl", documents(60))
+    ladder = Ladder(tokens=10_000, rungs="onehot,counts", **FEW)
+    ladder.run(corpus, out=tmp_path / "out", progress=True)
+    told = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("counts: ") and " MB" in line for line in told)
+    ladder.run(corpus, out=tmp_path / "out", progress=False)
+    assert capsys.readouterr().err == ""
