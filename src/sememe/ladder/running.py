@@ -32,6 +32,7 @@ from sememe.ladder.tasks import Questions, make_questions
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.training import forget, planned, trained
 from sememe.ladder.view import View
+from sememe.ladder.warming import warm_up
 from sememe.options import changed
 from sememe.progress import Reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_json
@@ -117,6 +118,7 @@ class _Run:
         sentences = said(plan, machine, len(rungs), estimated_s(plan, families, self.config))
         for sentence in sentences:
             self.view.note(sentence)
+        warm_up(self.ladder.chosen.names, self.view)
         text = open_text(
             corpus, self.settings, self.out / "text", max_words=plan.max_words,
             seed=self.config.seed, progress=self.view,
