@@ -54,4 +54,26 @@ def with_baselines(results: Results) -> Results:
         replace(task, baselines={**task.baselines, **found.get(task.name, {})})
         for task in results.tasks
     ]
-    return replace(results, tasks=tasks)
+    notes = [note for note in results.notes if not note.startswith(_SENSES)]
+    return replace(results, tasks=tasks, notes=[*notes, *_sense_notes(results)])
+
+
+_SENSES = "Senses: "
+
+
+def _sense_notes(results: Results) -> list[str]:
+    """What was measured of contextual rungs beside the mean of the words around, in a sentence."""
+    parts = []
+    for rung in results.rungs:
+        cell = results.cell(rung.name, "senses")
+        if rung.family == "contextual" and cell is not None and cell.mean is not None:
+            around = cell.details.get(CONTEXT)
+            if around is not None:
+                parts.append(f"{rung.title} {cell.mean:.1f} % ({around:.1f} %)")
+    if not parts:
+        return []
+    return [
+        f"{_SENSES}the last layer, and in brackets the mean over the other words of the sentence "
+        f"before any layer: {', '.join(parts)}. A model with one vector a word is at chance by "
+        "itself; the mean over the other words of well trained word vectors is the baseline to beat."
+    ]
