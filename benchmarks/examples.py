@@ -30,7 +30,7 @@ def measure(make: Callable[[int], int], num: int = BATCHES) -> float:
 def ours(store: Any, tokenizer: Any) -> Iterator[tuple[str, float]]:
     """Every kind of batch of ours with its speed."""
     from sememe.examples.masked_batches import MaskedBatches
-    from sememe.examples.masking import MaskingConfig
+    from sememe.examples.masking_config import MaskingConfig
     from sememe.examples.packing import PackedBatches
 
     for length, batch_size in SIZES:

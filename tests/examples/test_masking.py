@@ -13,7 +13,8 @@ from subword_text import Store, Tokenizer, cut, made_up
 from sememe.errors import InputError, OptionError
 from sememe.examples.documents import Documents
 from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking import Masker, MaskingConfig
+from sememe.examples.masking import Masker
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.masking_kernels import fill_rows
 from sememe.examples.masking_reference import choose_units, find_units, replace_tokens
 from sememe.examples.order import Examples

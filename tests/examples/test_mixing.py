@@ -9,7 +9,7 @@ from subword_text import Store, Tokenizer, made_up
 from sememe.errors import OptionError
 from sememe.examples.batches import join_batches
 from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.mixing import MixedBatches
 from sememe.examples.packing import PackedBatches
 from sememe.examples.preview import preview, render

@@ -9,7 +9,7 @@ from subword_text import Store, Tokenizer
 from sememe.errors import InputError
 from sememe.examples.documents import Documents
 from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.spans import find_phrases
 
 CHARACTERS = "哈尔滨是黑龙江的省会国际冰雪文化名城"

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.packing import PackedBatches
 from sememe.examples.preview import preview, render
 from sememe.text.settings import TextSettings

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.packing import PackedBatches
 from sememe.networks import neighbor_baseline
 from sememe.networks.baseline import token_counts, unigram_figures

@@ -9,7 +9,7 @@ import typer
 from sememe.cli import pretraining, training
 from sememe.cli.options import Json, Quiet, expand
 from sememe.cli.screen import examples
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.networks.pretraining_config import BERTTrainingConfig
 from sememe.text.settings import TextSettings
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from sememe.examples.batches import Batch, Split
 from sememe.examples.documents import Documents
-from sememe.examples.masking import Masker, MaskingConfig
+from sememe.examples.masking import Masker
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.masking_kernels import fill_rows
 from sememe.examples.order import BATCHES, Examples, ExampleSequence
 from sememe.examples.packing import FullSentences, check_sizes

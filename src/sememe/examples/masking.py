@@ -9,47 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sememe.errors import InputError, OptionError
+from sememe.errors import InputError
+from sememe.examples.masking_config import UNITS, MaskingConfig
 from sememe.examples.spans import NO_PHRASES, Trie, detected_trie, lexicon_trie, special_table
-from sememe.options import check_choices, check_ranges, option
 
 if TYPE_CHECKING:
     from sememe.examples.documents import Documents
     from sememe.examples.order import Examples
 
-Unit = Literal["token", "word", "phrase"]
-_UNITS = ("token", "word", "phrase")
 _UNUSED = re.compile(r"\[unused\d+\]")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaskingConfig:
-    """How tokens are hidden (Devlin et al. 2019, 3.1; phrases: Sun et al. 2019, ERNIE)."""
-
-    rate: float = option(0.15, "Share of the tokens to predict.")
-    mask_share: float = option(0.8, "Share of these that become [MASK].")
-    random_share: float = option(0.1, "Share of these that become a random token; the rest stays.")
-    unit: Unit = option("token", "Hide single tokens, whole words, or whole phrases and words.")
-    lexicon: str = option("", "File of phrases and names, one a line; none: they are detected.")
-
-    def __post_init__(self) -> None:
-        """Refuse shares that no text could satisfy."""
-        check_choices(self, unit=("token", "word", "phrase"))
-        check_ranges(self, rate=(0.001, 1), mask_share=(0, 1), random_share=(0, 1))
-        if self.mask_share + self.random_share > 1 + 1e-9:
-            raise OptionError(
-                "mask_share and random_share must not pass 1 together "
-                f"({self.mask_share} and {self.random_share} were given)."
-            )
-        if self.lexicon and self.unit != "phrase":
-            raise OptionError(
-                f"A lexicon serves the unit phrase, not {self.unit}: set unit to phrase."
-            )
 
 
 class Masker:
@@ -72,7 +44,7 @@ class Masker:
         shares = (config.mask_share, config.mask_share + config.random_share)
         num = hide_rows(
             documents.ids, documents.word_starts, examples.spans_N4, examples.keys_N, lengths_B,
-            _UNITS.index(config.unit), config.rate,
+            UNITS.index(config.unit), config.rate,
             *(np.uint64(math.ceil(min(share, 1.0) * 2**32)) for share in shares),
             self._tokenizer.mask_id, self._replacements, self._is_special_V,
             self._tokenizer.is_continuation, self._trie, ids_BT, hidden, targets,

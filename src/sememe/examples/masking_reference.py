@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.examples.randomness import number
 
 _PLACES = 1 << 32

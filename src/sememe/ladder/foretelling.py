@@ -216,7 +216,7 @@ def find_hidden(
 ) -> Hidden:
     """Hide every seventh token or so of held-out text from a BERT and count what it finds."""
     from sememe.examples.masked_batches import MaskedBatches
-    from sememe.examples.masking import MaskingConfig
+    from sememe.examples.masking_config import MaskingConfig
     from sememe.networks.baseline import token_counts, unigram_figures
     from sememe.networks.framing import device_of
     from sememe.networks.objectives import MaskedObjective

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sememe.examples.batches import Split
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.networks.presets import bert_config, gpt_config
 from sememe.networks.pretraining_config import BERT_SIZES, GPT_SIZES, BERTTrainingConfig

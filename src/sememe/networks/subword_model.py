@@ -11,7 +11,7 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.examples.batches import Split
-from sememe.examples.masking import MaskingConfig
+from sememe.examples.masking_config import MaskingConfig
 from sememe.networks.installed import need_torch
 from sememe.networks.language_model import LanguageModel
 from sememe.networks.pretraining_config import (
