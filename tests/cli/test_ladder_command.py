@@ -42,6 +42,8 @@ def test_a_ladder_ends_with_a_table_and_a_report(sememe, corpus, tmp_path):
     figures = json.loads((tmp_path / "runs/l/results.json").read_text(encoding="utf-8"))
     assert [rung["state"] for rung in figures["rungs"]] == ["done"] * 3
     assert figures["command"].startswith("sememe ") and figures["seconds"] > 0
+    told = sememe("info", "runs/l", "--json").json
+    assert told["kind"] == "ladder" and told["rungs"]["counts"] == "done"
     again = sememe(
         "ladder", corpus, "--rungs", "onehot,counts,ngram", "--out", "runs/l", *FEW, "--resume",
         "--json", "--quiet",

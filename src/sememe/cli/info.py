@@ -66,6 +66,8 @@ def describe(path: Path) -> dict[str, Any]:
         sizes = {"parameters": _num_weights(path), "size": _size(path)}
         more = {key: value for key, value in manifest.items() if key != "plan"}
         return {"kind": manifest["kind"], "path": str(path), **sizes, **more}
+    if manifest["kind"] == "ladder":
+        return _ladder(path)
     if manifest["kind"] == "tokens":
         return _token_store(path)
     if manifest["kind"] == "subwords":
@@ -79,6 +81,22 @@ def describe(path: Path) -> dict[str, Any]:
 def _size(path: Path) -> int:
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files)
+
+
+def _ladder(path: Path) -> dict[str, Any]:
+    from sememe.ladder.results import Results
+
+    results = Results.load(path)
+    return {
+        "kind": "ladder",
+        "path": str(path),
+        "size": _size(path),
+        "corpus": results.corpus.to_dict(),
+        "budget": results.budget.to_dict(),
+        "started": results.started,
+        "seconds": results.seconds,
+        "rungs": {rung.name: rung.state for rung in results.rungs},
+    }
 
 
 def _model(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -75,5 +75,5 @@ def _sense_notes(results: Results) -> list[str]:
     return [
         f"{_SENSES}the last layer, and in brackets the mean over the other words of the sentence "
         f"before any layer: {', '.join(parts)}. A model with one vector a word is at chance by "
-        "itself; the mean over the other words of well trained word vectors is the baseline to beat."
+        "itself; the mean over the other words of good word vectors is the baseline to beat."
     ]
