@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from sememe.ladder.notes import notes_of
 from sememe.ladder.own import own_rung
 from sememe.ladder.plan import Plan, estimated_s, make_plan, said
 from sememe.ladder.questions import Interview
-from sememe.ladder.results import FILE, Corpus, Results, Rung
+from sememe.ladder.results import FILE, Corpus, Machine, Results, Rung
 from sememe.ladder.rungs import SPECS, Chosen, choose, needs_torch
 from sememe.ladder.tasks import Questions, make_questions
 from sememe.ladder.text import LadderText, open_text
@@ -111,8 +111,7 @@ class _Run:
     def climb(self, corpus: Any, resume: bool, command: str) -> Results:
         """Do all that is left to do."""
         machine = this_machine(self.config.device)
-        plan = make_plan(self.config, machine)
-        kept = self._opened(plan, corpus, resume)
+        plan, kept = self._opened(make_plan(self.config, machine), corpus, resume)
         rungs = self._rungs()
         families = [rung.family for rung in rungs]
         sentences = said(plan, machine, len(rungs), estimated_s(plan, families, self.config))
@@ -129,19 +128,8 @@ class _Run:
             words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
             reporter=self.view,
         )  # fmt: skip
-        self.results = kept or Results(
-            title=f"The ladder: {text.name}",
-            corpus=_corpus(text),
-            budget=plan.budget,
-            machine=machine,
-            versions=versions(),
-            seeds=[self.config.seed],
-            started=datetime.now().astimezone().isoformat(timespec="seconds"),
-            command=command,
-            rungs=rungs,
-            tasks=[question.task for question in asked.questions],
-            notes=[*sentences, *notes_of(text, plan, self.config)],
-        )
+        notes = [*sentences, *notes_of(text, plan, self.config)]
+        self.results = kept or self._begun(text, plan, asked, rungs, machine, notes, command)
         self.before_s = self.results.seconds
         self._save()
         for rung in self.results.rungs:
@@ -152,7 +140,26 @@ class _Run:
 
     # ---- beginning ------------------------------------------------------------------------
 
-    def _identity(self, plan: Plan, corpus: Any) -> dict[str, Any]:
+    def _begun(
+        self, text: LadderText, plan: Plan, asked: Questions, rungs: list[Rung], machine: Machine,
+        notes: list[str], command: str,
+    ) -> Results:  # fmt: skip
+        """The results before anything is done."""
+        return Results(
+            title=f"The ladder: {text.name}",
+            corpus=_corpus(text),
+            budget=plan.budget,
+            machine=machine,
+            versions=versions(),
+            seeds=[self.config.seed],
+            started=datetime.now().astimezone().isoformat(timespec="seconds"),
+            command=command,
+            rungs=rungs,
+            tasks=[question.task for question in asked.questions],
+            notes=notes,
+        )
+
+    def _identity(self, corpus: Any) -> dict[str, Any]:
         """What a continued run must share with the run before."""
         from sememe.text import stream
 
@@ -168,33 +175,35 @@ class _Run:
             "words": list(map(str, self.ladder.words or [])),
             "senses": list(map(str, self.ladder.senses or [])),
             "tasks": self.ladder.tasks or {},
-            "preset": plan.preset,
         }
         return json.loads(json.dumps(found))
 
-    def _opened(self, plan: Plan, corpus: Any, resume: bool) -> Results | None:
-        """Make the folder, or take up what a run before has left in it."""
+    def _opened(self, plan: Plan, corpus: Any, resume: bool) -> tuple[Plan, Results | None]:
+        """Make the folder, or take up the plan and the results that a run before has left in it."""
         check_replaceable(self.out, KIND)
-        identity, manifest = self._identity(plan, corpus), self.out / MANIFEST
+        identity, manifest = self._identity(corpus), self.out / MANIFEST
         if resume and manifest.exists():
-            old = read_json(manifest).get("identity")
-            if old != identity:
+            old = read_json(manifest)
+            if old.get("identity") != identity:
                 raise OptionError(
                     f"{self.out} was begun with other options or another text"
-                    f"{_differences(old, identity)}: give the same again, or leave out --resume."
+                    f"{_differences(old.get('identity'), identity)}: give the same again, or "
+                    "leave out --resume."
                 )
-            if (self.out / FILE).exists():
-                self.view.note(f"Going on with {self.out}.")
-                return Results.load(self.out)
-            return None
+            # Sizes stay what they were, whatever machine the run goes on with.
+            plan = replace(Plan(**old["plan"]), workers=plan.workers, device=plan.device)
+            if not (self.out / FILE).exists():
+                return plan, None
+            self.view.note(f"Going on with {self.out}.")
+            return plan, Results.load(self.out)
         if manifest.exists():
             self.view.note(f"Starting anew: what was in {self.out} is removed.")
             for own in ("models", "text"):
                 shutil.rmtree(self.out / own, ignore_errors=True)
             (self.out / FILE).unlink(missing_ok=True)
         self.out.mkdir(parents=True, exist_ok=True)
-        write_json(manifest, {"kind": KIND, "identity": identity})
-        return None
+        write_json(manifest, {"kind": KIND, "identity": identity, "plan": asdict(plan)})
+        return plan, None
 
     def _rungs(self) -> list[Rung]:
         named = [SPECS[name].rung() for name in self.ladder.chosen.names]

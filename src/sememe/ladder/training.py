@@ -130,7 +130,8 @@ def _epochs(
     if not plan.is_timed:
         return max(1, round(plan.tokens / num_words))
     reporter.note(f"{spec.title}: measuring the speed.")
-    watch = _Stopwatch(max(1, num_words // 40), min(_PILOT_S, plan.budget_s / 10))
+    # Each look at the clock copies the vectors: few of them, or they would be what is measured.
+    watch = _Stopwatch(min(500_000, max(1, num_words // 4)), min(_PILOT_S, plan.budget_s / 10))
     model = spec.model_class(**{**options, "epochs": 1_000})
     begun_s = time.monotonic()
     model.fit(text.words, text=text.settings, callbacks=[watch], progress=SILENT)
