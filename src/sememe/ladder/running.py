@@ -124,7 +124,7 @@ class _Run:
         )  # fmt: skip
         plan = plan.for_text(text.words.num_tokens)
         asked = make_questions(
-            text, plan, seeds=self.config.seeds, finetune=self.config.finetune,
+            text, plan, self.ladder.chosen, seeds=self.config.seeds, finetune=self.config.finetune,
             words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
             reporter=self.view,
         )  # fmt: skip

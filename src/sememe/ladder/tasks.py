@@ -15,6 +15,7 @@ from sememe.ladder.finetuning import FinetunedQuestion
 from sememe.ladder.looks import Shown, shown_of
 from sememe.ladder.plan import Plan
 from sememe.ladder.questions import Question
+from sememe.ladder.rungs import Chosen
 from sememe.ladder.selfmade import next_sentence_rows, origin_rows
 from sememe.ladder.sentence_questions import (
     ClassifyQuestion,
@@ -36,6 +37,8 @@ BUILT_IN = {
 KINDS: dict[str, type[SentenceQuestion]] = {
     own.kind: own for own in (ClassifyQuestion, PairsQuestion, TagQuestion, AnswerQuestion)
 }
+_FORETELLING = {"ngram", "nnlm", "elmo", "gpt"}
+_FINDING = {"bert", "untrained"}
 _POOL = 4 / 3  # rows to draw from, over those of one draw
 _FEWEST_ROWS = 24
 _MOST_CHARACTERS = 1_000_000
@@ -52,6 +55,7 @@ class Questions(NamedTuple):
 def make_questions(
     text: LadderText,
     plan: Plan,
+    rungs: Chosen,
     *,
     seeds: int,
     finetune: bool = False,
@@ -82,8 +86,11 @@ def make_questions(
     sets = find_sets(names) if names else []
     if sets:
         asked.append(SenseQuestion(names, sets))
-    asked.append(PerplexityQuestion(text, plan, num_words=40 * num))
-    asked.append(HiddenQuestion(text, plan, num_batches=max(4, num // 15)))
+    # A column that no rung can answer is left out; own models may be of any kind.
+    if rungs.paths or _FORETELLING & set(rungs.names):
+        asked.append(PerplexityQuestion(text, plan, num_words=40 * num))
+    if rungs.paths or _FINDING & set(rungs.names):
+        asked.append(HiddenQuestion(text, plan, num_batches=max(4, num // 15)))
     shown = shown_of(text, sets, plan.min_count)
     uses = Uses(
         text, sorted({word for own in kept for word in own.words} | set(shown.words)),
