@@ -57,7 +57,7 @@ def duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return DASH
     if seconds < 0.95:
-        return f"{seconds:.1f} s"
+        return "< 0.1 s" if 0 < seconds < 0.05 else f"{seconds:.1f} s"
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     whole = round(seconds)
