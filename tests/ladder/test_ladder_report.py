@@ -368,8 +368,8 @@ def test_scores_in_text(value, shown):
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.0, "0.0 s"), (0.03, "< 0.1 s"), (9.3, "9.3 s"), (59.6, "1 min"), (90, "1 min 30 s"), (3600, "1 h"),
-     (5400, "1 h 30 min")],
+    [(0.0, "0.0 s"), (0.03, "< 0.1 s"), (9.3, "9.3 s"), (59.6, "1 min"), (90, "1 min 30 s"),
+     (3600, "1 h"), (5400, "1 h 30 min")],
 )  # fmt: skip
 def test_durations_in_text(seconds, shown):
     assert duration(seconds) == shown
