@@ -16,6 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("sympy")
 
 WORD_TASKS = ("analogies", "odd", "groups")
+UNSEEN_FLOOR = 40.0  # chance 25; pieces of words alone, untrained, give about 31
 STATIC = ("counts", "cbow", "skipgram", "glove", "fasttext")
 
 
@@ -66,7 +67,7 @@ def test_word_vectors_know_what_belongs_together(static, rung):
 def test_of_word_vectors_fasttext_alone_answers_for_words_it_never_saw(static):
     for rung in STATIC[:-1]:
         assert "not trained on" in static.cell(rung, "unseen").why
-    assert mean(static, "fasttext", "unseen") > 32.0  # chance 25
+    assert mean(static, "fasttext", "unseen") > UNSEEN_FLOOR
 
 
 @pytest.mark.parametrize("task", ["packages", "summaries"])
@@ -98,8 +99,9 @@ def test_an_untrained_network_fails_every_floor(static, contextual):
         best = max(mean(static, rung, task) for rung in STATIC)
         assert mean(contextual, "untrained", task) < 0.6 * best
     assert mean(contextual, "untrained", "hidden") < 1.0
+    assert mean(contextual, "untrained", "unseen") < UNSEEN_FLOOR
     senses = contextual.cell("untrained", "senses")
-    assert senses.mean < max(senses.details.values()) + 3.0
+    assert senses.mean < senses.details["mean of the other words"] + 2.0
     for task in ("packages", "summaries", "parameters", "types"):
         best = max(mean(static, rung, task) for rung in (*STATIC, "onehot"))
         assert mean(contextual, "untrained", task) < best - 4.0
