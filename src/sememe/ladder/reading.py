@@ -7,6 +7,7 @@ networks give hidden layers, sub-words joined to words. N words of all texts end
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,13 +46,18 @@ class Reader(NamedTuple):
 
 def cut(texts: Sequence[str], settings: TextSettings) -> list[Words]:
     """The words of texts, as the token store of such text would have them."""
+    return list(_cut(tuple(texts), settings))
+
+
+@lru_cache(maxsize=32)  # every rung is asked the same texts
+def _cut(texts: tuple[str, ...], settings: TextSettings) -> tuple[Words, ...]:
     found = []
     for text, places in zip(texts, places_in(texts, settings), strict=True):
         kept = [place for place in places if is_word(text[slice(*place)], settings)]
         places_W2 = np.array(kept, np.int64).reshape(-1, 2)
         words = [written(text[start:end], settings) for start, end in kept]
         found.append(Words(text, places_W2[:, 0], places_W2[:, 1], words))
-    return found
+    return tuple(found)
 
 
 def given(words: Sequence[str], settings: TextSettings) -> Words:
