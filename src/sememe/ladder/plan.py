@@ -19,6 +19,7 @@ _TOKENS = {"mini": 50_000_000, "small": 500_000_000, "medium": 2_000_000_000}
 # Words that the slowest of the models by threads, fastText, reads in a second of one core.
 _SLOWEST_WORDS = 60_000
 _ROWS = (60, 600, 3_000)  # of a task: at least, with half a minute a rung, at most
+_CHARACTERS_A_GB = 250_000
 _VOCABULARIES = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384}
 _WORDS_PREDICTED = {"tiny": 10_000, "mini": 20_000, "small": 20_000, "medium": 50_000}
 _SMALL_TEXT = 1_000_000
@@ -39,6 +40,7 @@ class Plan:
     predicted_words: int  # that language models know
     num_rows: int  # of a task, to learn from
     max_words: int  # of the text; 0 takes all
+    max_characters: int  # of the rows of a task: each word is a vector of a network's layers
     device: str
     seed: int
     workers: int
@@ -76,8 +78,16 @@ def make_plan(config: LadderConfig, machine: Machine) -> Plan:
         budget_s=budget_s, tokens=config.tokens, preset=preset, dim=config.dim,
         min_count=config.min_count, vocab_size=_VOCABULARIES[preset],
         predicted_words=_WORDS_PREDICTED[preset], num_rows=num_rows, max_words=max_words,
+        max_characters=_characters(config, machine),
         device=config.device, seed=config.seed, workers=config.workers,
     )  # fmt: skip
+
+
+def _characters(config: LadderConfig, machine: Machine) -> int:
+    """The text of a task whose vectors fit into the memory beside everything else."""
+    if config.finetune:  # no vectors are kept
+        return 10**12
+    return max(_CHARACTERS_A_GB, _CHARACTERS_A_GB * (machine.memory >> 30) // 2)
 
 
 def estimated_s(plan: Plan, families: Sequence[str], config: LadderConfig) -> float:

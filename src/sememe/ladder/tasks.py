@@ -41,7 +41,6 @@ _FORETELLING = {"ngram", "nnlm", "elmo", "gpt"}
 _FINDING = {"bert", "untrained"}
 _POOL = 4 / 3  # rows to draw from, over those of one draw
 _FEWEST_ROWS = 24
-_MOST_CHARACTERS = 1_000_000
 
 
 class Questions(NamedTuple):
@@ -139,21 +138,21 @@ def _made(
         vocabulary = text.words.vocabulary
         more["counts"] = _Counts(vocabulary)
     own: type[SentenceQuestion] = AnswerQuestion if kind == "answer" else KINDS[kind]
-    train = _first(rows["train"], round(_POOL * plan.num_rows))
-    test = _first(rows["test"], max(200, plan.num_rows))
+    train = _first(rows["train"], round(_POOL * plan.num_rows), plan.max_characters)
+    test = _first(rows["test"], max(200, plan.num_rows), plan.max_characters)
     if len(train) < _FEWEST_ROWS // 2 or not test:
         raise InputError(f"{title}: {len(train)} rows to learn from and {len(test)} to ask.")
     return own(name, title, what, train, test, text.settings, seeds=seeds, **more)
 
 
-def _first(rows: Sequence[Any], num: int) -> list[Any]:
-    """The first rows, fewer where they are long: each word is a vector of a network's layers."""
+def _first(rows: Sequence[Any], num: int, max_characters: int) -> list[Any]:
+    """The first rows, fewer where they are long."""
     kept: list[Any] = []
     num_characters = 0
     for row in rows[:num]:
         text = getattr(row, "context", None) or getattr(row, "text", None) or ""
         num_characters += len(text) or sum(map(len, row.words))
-        if kept and num_characters > _MOST_CHARACTERS:
+        if kept and num_characters > max_characters:
             break
         kept.append(row)
     return kept
