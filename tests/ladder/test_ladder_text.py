@@ -40,6 +40,20 @@ def test_it_is_read_once_and_again_when_something_changes(tmp_path):
     assert other.documents["train"] < 20 and "drawn to fit" in other.split
 
 
+def test_encoding_and_fields_are_those_of_the_corpus_alone(tmp_path):
+    texts = chinese_documents(40)
+    lines = [json.dumps({"body": text, "kind": "x"}, ensure_ascii=False) for text in texts]
+    (tmp_path / "text.jsonl").write_text("\n".join(lines), encoding="gb18030")
+    settings = TextSettings(
+        language="zh", encoding="gb18030", field="body", label_field="kind", layout="line"
+    )
+    text = open_text(tmp_path / "text.jsonl", settings, tmp_path / "t")
+    assert sorted(read(text.train) + read(text.heldout)) == sorted(texts)
+    assert text.words.num_tokens > 0 and "的" in text.heldout_words.vocabulary
+    again = open_text(tmp_path / "text.jsonl", settings, tmp_path / "t")
+    assert again.settings == text.settings and again.settings.language == "zh"
+
+
 def test_a_text_of_few_documents_is_split_by_sentences(tmp_path):
     long = " ".join(documents(20))
     text = open_text([long], TextSettings(), tmp_path / "t")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,8 +143,14 @@ def open_text(
 
 def _opened(folder: Path, settings: TextSettings, facts: dict[str, Any]) -> LadderText:
     packages = facts.get("packages")
+    # How the corpus was written is over: what was split is JSON lines in UTF-8.
+    plain = TextSettings()
+    own = replace(
+        settings, layout=plain.layout, field=plain.field, label_field="", encoding=plain.encoding,
+        errors=plain.errors,
+    )  # fmt: skip
     return LadderText(
-        folder=folder, name=facts["name"], split=facts["split"], settings=settings,
+        folder=folder, name=facts["name"], split=facts["split"], settings=own,
         is_built_in=facts["is_built_in"], documents=facts["documents"],
         packages=None if packages is None else tuple(packages),
     )  # fmt: skip
