@@ -74,7 +74,7 @@ def _first_words(texts: list[str], max_words: int) -> list[str]:
     if not max_words:
         return texts
     kept, num_words = set(), 0
-    for index in sorted(range(len(texts)), key=lambda place: _draw(texts[place])):
+    for index in sorted(range(len(texts)), key=lambda place: draw(texts[place])):
         num_words += texts[index].count(" ") + 1
         kept.add(index)
         if num_words >= max_words:
@@ -82,7 +82,8 @@ def _first_words(texts: list[str], max_words: int) -> list[str]:
     return [text for index, text in enumerate(texts) if index in kept]
 
 
-def _draw(text: str) -> int:
+def draw(text: str) -> int:
+    """A number that looks random and depends on `text` alone."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
@@ -151,7 +152,7 @@ def _share_kept(corpus: Any, max_words: int) -> float:
 
 
 def _chance(seed: int, index: int) -> float:
-    return _draw(f"{seed} {index}") / 2**64
+    return draw(f"{seed} {index}") / 2**64
 
 
 def _read(corpus: Any, settings: TextSettings) -> Iterator[str]:
@@ -180,7 +181,7 @@ def _split(spooled: Path, folder: Path, every: int) -> dict[str, int]:
         spooled.open(encoding="utf-8") as lines,
     ):
         for index, line in enumerate(lines):
-            is_held = index == 1 or (index > 1 and _draw(f"held {index}") % every == 0)
+            is_held = index == 1 or (index > 1 and draw(f"held {index}") % every == 0)
             (heldout_lines if is_held else train_lines).write(line)
             counts["heldout" if is_held else "train"] += 1
     return counts

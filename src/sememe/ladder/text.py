@@ -13,7 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sememe.ladder.splitting import HELDOUT, TRAIN, documents_of, write_built_in, write_split
+from sememe.ladder.splitting import (
+    HELDOUT,
+    TRAIN,
+    documents_of,
+    draw,
+    write_built_in,
+    write_split,
+)
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import read_json, write_folder, write_json
 from sememe.text import stream
@@ -94,12 +101,8 @@ class LadderText:
         )
 
     def heldout_documents(self) -> Iterator[str]:
-        """The held-out documents, one by one."""
-        return documents_of(self.heldout)
-
-    def train_documents(self) -> Iterator[str]:
-        """The training documents, one by one."""
-        return documents_of(self.train)
+        """The held-out documents, in an order that looks random: the first ones are a sample."""
+        return iter(sorted(documents_of(self.heldout), key=draw))
 
 
 def open_text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import shutil
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from sememe.ladder.results import Point, Rung
 from sememe.ladder.rungs import Spec
 from sememe.ladder.text import LadderText
 from sememe.progress import SILENT, Reporter
+from sememe.text.settings import TextSettings
 
 _MOST_POINTS = 120
 _PILOT_S = 2.0  # at most; a tenth of the budget where that is less
@@ -200,7 +202,7 @@ def forget(out: Path) -> None:
 
 def _command(spec: Spec, model: Any, rung: Rung, plan: Plan, text: LadderText, out: Path) -> str:
     """The command that trains the same again."""
-    parts = ["sememe train", spec.command, str(text.train), "--out", str(out)]
+    parts = ["sememe", "train", spec.command, str(text.train), "--out", str(out)]
     options = {name: x for name, x in rung.options.items() if name not in _PASSING}
     if spec.preset is not None:
         parts += ["--preset", spec.preset(plan)]
@@ -209,10 +211,25 @@ def _command(spec: Spec, model: Any, rung: Rung, plan: Plan, text: LadderText, o
         place = text.tokenizer_place(spec.subwords, plan.vocab_size)  # type: ignore[arg-type]
         parts += ["--tokenizer", str(place)]
         options.pop("vocab_size", None)
-    if text.settings.language != "en":
-        parts += ["--language", text.settings.language]
-    if spec.command == "elmo" and text.settings.lowercase:
-        parts += ["--lowercase"]
+    parts += _text_options(text.settings, is_elmo=spec.command == "elmo")
     for name, value in options.items():
-        parts += [f"--{name.replace('_', '-')}", f"{value}"]
-    return " ".join(parts)
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            parts.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            parts += [f"--{option}", f"{value}"]
+    return shlex.join(parts)
+
+
+def _text_options(settings: TextSettings, *, is_elmo: bool) -> list[str]:
+    """How the text is read, where the command would read it otherwise."""
+    parts = []
+    if settings.language != "en":
+        parts += ["--language", settings.language]
+    if settings.dictionary:
+        parts += ["--dictionary", settings.dictionary]
+    if not settings.sentences:
+        parts.append("--no-sentences")
+    if settings.lowercase == is_elmo:  # whose characters are read as they are written
+        parts.append("--lowercase" if is_elmo else "--keep-case")
+    return parts
