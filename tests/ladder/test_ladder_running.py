@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from ladder_texts import TOPICS, chinese_documents, documents, write
+from typer.testing import CliRunner
 
+from sememe.cli.app import app
 from sememe.errors import InputError, OptionError, WriteError
 from sememe.ladder.results import Results
 from sememe.ladder.running import Ladder
@@ -39,6 +45,21 @@ def test_a_chinese_text_is_climbed(tmp_path):
     assert tokens[0] == "[CLS]" and np.allclose(
         np.sum(results.looks.attention.weights, 1), 1, atol=0.01
     )
+
+
+def test_commands_train_the_same_again(tmp_path):
+    pytest.importorskip("torch")
+    corpus = write(tmp_path / "text.jsonl", documents(40))
+    ladder = Ladder(tokens=2_000, rungs="skipgram,elmo,bert", **FEW)
+    results = ladder.run(corpus, out=tmp_path / "my runs", lowercase=False)
+    for rung in results.rungs:
+        words = shlex.split(rung.command)[1:]
+        words[words.index("--out") + 1] = str(tmp_path / "again")
+        found = CliRunner().invoke(app, [*words, "--workers", "1"])
+        assert found.exit_code == 0, (rung.command, found.output)
+        files = [Path(rung.path) / "model.safetensors", tmp_path / "again" / "model.safetensors"]
+        assert files[0].read_bytes() == files[1].read_bytes(), rung.command
+        shutil.rmtree(tmp_path / "again")
 
 
 def _labelled(tmp_path):
