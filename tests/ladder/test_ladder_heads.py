@@ -12,22 +12,22 @@ from sememe.vectors import WordVectors
 
 
 @pytest.fixture
-def words_ND():
+def words():
     return np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
 
 
-def test_rows_from_words_are_the_same_sparse_and_dense(words_ND):
+def test_rows_from_words_are_the_same_sparse_and_dense(words):
     sizes = [4, 0, 5]
-    sparse = csr_matrix(words_ND)
-    pooled = heads.pooled(words_ND, sizes)
-    np.testing.assert_allclose(pooled[0], words_ND[:4].mean(0), rtol=1e-6)
+    sparse = csr_matrix(words)
+    pooled = heads.pooled(words, sizes)
+    np.testing.assert_allclose(pooled[0], words[:4].mean(0), rtol=1e-6)
     assert not pooled[1].any()
     np.testing.assert_allclose(heads.pooled(sparse, sizes).toarray(), pooled, rtol=1e-6)
-    around = heads.windowed(words_ND, sizes, 1)
-    np.testing.assert_array_equal(around[1], words_ND[:3].ravel())
+    around = heads.windowed(words, sizes, 1)
+    np.testing.assert_array_equal(around[1], words[:3].ravel())
     assert not around[0, :4].any() and not around[3, 8:].any() and not around[4, :4].any()
     np.testing.assert_array_equal(heads.windowed(sparse, sizes, 1).toarray(), around)
-    both = heads.compared(words_ND[:3], words_ND[3:6])
+    both = heads.compared(words[:3], words[3:6])
     np.testing.assert_allclose(heads.compared(sparse[:3], sparse[3:6]).toarray(), both, rtol=1e-6)
 
 
@@ -65,10 +65,25 @@ def test_words_are_cut_and_written_as_the_store_has_them():
 
 def test_pieces_are_joined_to_the_words_they_lie_in():
     own = Words("ab cd", np.array([0, 3]), np.array([2, 5]), ["ab", "cd"])
-    places = np.array([0, 1, 2, 4])  # a, b, the space, cd
+    starts, ends = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 5])  # a, b, the space, cd
     vectors = np.array([[1.0], [3.0], [100.0], [7.0]], np.float32)
-    assert _joined(own, places, vectors).tolist() == [[2.0], [7.0]]
-    assert _joined(own, places[:0], vectors[:0]).tolist() == [[0.0], [0.0]]
+    assert _joined(own, starts, ends, vectors).tolist() == [[2.0], [7.0]]
+    assert _joined(own, starts[:0], ends[:0], vectors[:0]).tolist() == [[0.0], [0.0]]
+
+
+def test_a_piece_over_several_words_belongs_to_all_of_them():
+    own = Words("的美国人", np.array([0, 1, 3]), np.array([1, 3, 4]), ["的", "美国", "人"])
+    starts, ends = np.array([0, 3]), np.array([3, 4])  # 的美国, 人
+    vectors = np.array([[1.0], [5.0]], np.float32)
+    assert _joined(own, starts, ends, vectors).tolist() == [[1.0], [1.0], [5.0]]
+
+
+def test_chinese_words_are_written_without_spaces():
+    row = given(["我", "的", "iPhone", "13", "手机"], TextSettings(language="zh"))
+    assert row.text == "我的iPhone 13手机"
+    spans = zip(row.starts, row.ends, strict=True)
+    assert [row.text[a:b] for a, b in spans] == ["我", "的", "iPhone", "13", "手机"]
+    assert given([], TextSettings(language="zh")).text == ""
 
 
 def test_static_vectors_look_words_up_and_give_zeros_for_others():

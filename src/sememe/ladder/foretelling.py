@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sememe.ladder.reading import Opened, Words, cut
+from sememe.ladder.reading import Opened, Words, cut, overlaps
 from sememe.ladder.sentences import sentences_of
 from sememe.ladder.text import LadderText
+
+if TYPE_CHECKING:
+    from sememe.tokens.subwords import Encoding
 
 _ROWS_AT_ONCE = 64
 _SCORES_AT_ONCE = 1 << 24
@@ -153,7 +156,7 @@ def _by_gpt(
     network: Any, tokenizer: Any, documents: Sequence[Document], known: frozenset[str]
 ) -> Foretold:
     log, num = 0.0, 0
-    for document, (places_T, logs_T) in zip(
+    for document, (pieces, logs_T) in zip(
         documents, _piece_logs(network, tokenizer, documents), strict=True
     ):
         starts = np.concatenate([own.starts for own in document.sentences] or [np.empty(0, int)])
@@ -161,10 +164,11 @@ def _by_gpt(
         words = [word for own in document.sentences for word in own.words]
         if not words:
             continue
-        owners_T = np.searchsorted(starts, places_T, "right") - 1
-        is_inside_T = (owners_T >= 0) & (places_T < ends[np.maximum(owners_T, 0)])
+        pieces_P, owners_P = overlaps(pieces.starts, pieces.ends, starts, ends)
+        # A piece over several words, as there are in Chinese, is shared by them.
+        shares_T = np.bincount(pieces_P, minlength=len(logs_T))
         sums_W = np.zeros(len(words))
-        np.add.at(sums_W, owners_T[is_inside_T], logs_T[is_inside_T])
+        np.add.at(sums_W, owners_P, logs_T[pieces_P] / shares_T[pieces_P])
         is_asked_W = np.array([word in known for word in words])
         log += float(sums_W[is_asked_W].sum())
         num += int(is_asked_W.sum())
@@ -173,13 +177,13 @@ def _by_gpt(
 
 def _piece_logs(
     network: Any, tokenizer: Any, documents: Sequence[Document]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of each document the places of its pieces (of their last character), and their logarithms."""
+) -> Iterator[tuple[Encoding, np.ndarray]]:
+    """The pieces of each document, and the logarithms of their chances."""
     import torch
 
     from sememe.networks.framing import device_of
 
-    size, device = network.config.max_length, device_of(network)
+    size, device = network.seen_length, device_of(network)
     encodings = tokenizer.encode_batch([document.text for document in documents])
     for own in encodings:
         ids_T = np.concatenate([[tokenizer.end_id], own.ids]).astype(np.int64)
@@ -197,7 +201,7 @@ def _piece_logs(
             logs_T[first + skipped : first + len(targets)] = found[skipped:]
             if first + size >= len(own.ids):
                 break
-        yield own.ends.astype(np.int64) - 1, logs_T
+        yield own, logs_T
 
 
 # ---- hidden tokens ------------------------------------------------------------------------------
@@ -229,7 +233,7 @@ def find_hidden(
     store = open_or_build_subwords(text.heldout, tokenizer, text=text.settings, path=place)
     store.validation_share = 0.0
     source = MaskedBatches(
-        store, tokenizer, MaskingConfig(), length=min(128, opened.network.config.max_length),
+        store, tokenizer, MaskingConfig(), length=min(128, opened.network.seen_length),
         batch_size=16, seed=seed, next_sentence=False, split="train",
     )  # fmt: skip
     validation = Validation(source, num_batches)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,10 +62,19 @@ def _cut(texts: tuple[str, ...], settings: TextSettings) -> tuple[Words, ...]:
 
 
 def given(words: Sequence[str], settings: TextSettings) -> Words:
-    """Words that are cut already, as a text with spaces between them."""
+    """Words that are cut already, as a text; spaces stand between them, but for Chinese ones."""
     sizes = np.array([len(word) for word in words], np.int64)
-    ends = np.cumsum(sizes + 1) - 1
-    return Words(" ".join(words), ends - sizes, ends, [written(word, settings) for word in words])
+    gaps = [" " if _parts(before, after, settings) else "" for before, after in pairwise(words)]
+    ends = np.cumsum(sizes) + np.cumsum([0, *map(len, gaps)])[: len(words)]
+    text = "".join(chain.from_iterable(zip_longest(words, gaps, fillvalue="")))
+    return Words(text, ends - sizes, ends, [written(word, settings) for word in words])
+
+
+def _parts(before: str, after: str, settings: TextSettings) -> bool:
+    """Whether a space stands between two words; Chinese is written without."""
+    if settings.mode != "chinese":
+        return True
+    return before[-1:].isascii() and after[:1].isascii()
 
 
 def num_words(texts: Sequence[Words]) -> int:
@@ -121,7 +131,7 @@ def subword_reader(network: Any, tokenizer: Any, layers: tuple[int, ...] | None 
     def read(texts: Sequence[Words]) -> np.ndarray:
         found = token_vectors(network, tokenizer, [words.text for words in texts], layers=own)
         rows = [
-            _joined(words, piece.encoding.ends - 1, piece.vectors_TD)
+            _joined(words, piece.encoding.starts, piece.encoding.ends, piece.vectors_TD)
             for words, piece in zip(texts, found, strict=True)
         ]
         return np.concatenate(rows) if rows else np.empty((0, dim), np.float32)
@@ -129,17 +139,30 @@ def subword_reader(network: Any, tokenizer: Any, layers: tuple[int, ...] | None 
     return Reader(dim, read, len(own))
 
 
-def _joined(words: Words, places_T: np.ndarray, vectors_TD: np.ndarray) -> np.ndarray:
+def _joined(
+    words: Words, starts_T: np.ndarray, ends_T: np.ndarray, vectors_TD: np.ndarray
+) -> np.ndarray:
     """The mean over the pieces of each word; zeros for one that has none."""
     num, width = len(words.words), vectors_TD.shape[1]
     rows_WD, counts_W = np.zeros((num, width), np.float32), np.zeros(num, np.float32)
-    if num and len(places_T):
-        # A piece belongs to the word that its last character is in.
-        owners_T = np.searchsorted(words.starts, places_T, "right") - 1
-        is_inside_T = (owners_T >= 0) & (places_T < words.ends[np.maximum(owners_T, 0)])
-        np.add.at(rows_WD, owners_T[is_inside_T], vectors_TD[is_inside_T])
-        np.add.at(counts_W, owners_T[is_inside_T], 1)
+    pieces_P, owners_P = overlaps(starts_T, ends_T, words.starts, words.ends)
+    np.add.at(rows_WD, owners_P, vectors_TD[pieces_P])
+    np.add.at(counts_W, owners_P, 1)
     return rows_WD / np.maximum(counts_W, 1)[:, None]
+
+
+def overlaps(
+    starts_T: np.ndarray, ends_T: np.ndarray, starts_W: np.ndarray, ends_W: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which pieces and words share characters, as pairs of indices (P,).
+
+    Where no spaces are written, as in Chinese, a piece may reach over several words.
+    """
+    firsts_T = np.searchsorted(ends_W, starts_T, "right")
+    nums_T = np.maximum(np.searchsorted(starts_W, ends_T, "left") - firsts_T, 0)
+    pieces_P = np.repeat(np.arange(len(nums_T)), nums_T)
+    within_P = np.arange(len(pieces_P)) - np.repeat(np.cumsum(nums_T) - nums_T, nums_T)
+    return pieces_P, firsts_T[pieces_P] + within_P
 
 
 def elmo_reader(model: Any, layers: tuple[int, ...] | None = None) -> Reader:
