@@ -11,6 +11,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 from sememe.errors import InputError, OptionError  # noqa: E402
 from sememe.networks.generation import Sampling, generate, narrowed, stream  # noqa: E402
+from sememe.networks.suggesting import suggest  # noqa: E402
 
 PROMPTS = ["The cat", "语言模型", "The animal did not cross the", ""]
 
@@ -22,6 +23,20 @@ def test_memory_changes_nothing_even_past_the_window(gpt, bpe, temperature):
     without = generate(gpt, bpe, PROMPTS, use_memory=False, **options)
     assert with_memory == without
     assert any(len(bpe.encode(text).ids) > gpt.config.max_length for text in with_memory)
+
+
+def test_no_row_is_longer_than_those_of_the_training(gpt, bpe, monkeypatch):
+    lengths = []
+    forward = type(gpt).forward
+    monkeypatch.setattr(gpt, "seen_length", 8)
+    monkeypatch.setattr(
+        type(gpt), "forward", lambda own, ids: (lengths.append(ids.shape[1]), forward(own, ids))[1]
+    )
+    generate(gpt, bpe, PROMPTS, max_tokens=20, temperature=0.0, use_memory=False)
+    assert max(lengths) == 8
+    lengths.clear()
+    suggest(gpt, bpe, "the " * 12)
+    assert max(lengths) == 8
 
 
 def test_rows_do_not_disturb_each_other(gpt, bpe):

@@ -172,8 +172,8 @@ class _Window:
         return [len(row) - start for row, start in zip(self.rows, self.starts, strict=True)]
 
     def _roll(self) -> None:
-        """Start anew from the last half of a row that the network cannot see as a whole."""
-        limit = self.network.config.max_length
+        """Start anew from the last half of a row that is longer than those of the training."""
+        limit = self.network.seen_length
         for index, row in enumerate(self.rows):
             if len(row) - self.starts[index] > limit:
                 self.starts[index] = len(row) - limit // 2 - 1

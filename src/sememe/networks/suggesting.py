@@ -200,7 +200,7 @@ class Search:
     def _log_chances(self, hypotheses: list[Hypothesis]) -> torch.Tensor:
         """The logs of every token's chance after each hypothesis, (H, V), on the host."""
         device = self.network.embedding.tokens.weight.device
-        size = self.network.config.max_length
+        size = self.network.seen_length
         rows = [[*self.given, *one.ids][-size:] for one in hypotheses]
         longest = max(map(len, rows))
         ids = torch.zeros(len(rows), longest, dtype=torch.int64)
