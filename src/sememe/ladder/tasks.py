@@ -92,10 +92,16 @@ def make_questions(
         asked.append(HiddenQuestion(text, plan, num_batches=max(4, num // 15)))
     shown = shown_of(text, sets, plan.min_count)
     uses = Uses(
-        text, sorted({word for own in kept for word in own.words} | set(shown.words)),
+        text, sorted(_in_files(kept) | set(shown.words)),
         num_each=max(2, min(8, num // 60)), min_count=plan.min_count,
     )  # fmt: skip
     return Questions(asked, uses, shown)
+
+
+def _in_files(questions: Sequence[FileQuestion | BelongingQuestion]) -> set[str]:
+    """The words that need a vector of their own; those of texts are read by themselves."""
+    files = [own for own in questions if isinstance(own, FileQuestion)]
+    return {word for own in files for word in own.words}
 
 
 def _belonging(text: LadderText, plan: Plan, *, is_unseen: bool) -> BelongingQuestion:

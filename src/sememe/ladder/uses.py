@@ -19,6 +19,7 @@ from sememe.vectors import WordVectors
 _AROUND = 12  # words on each side
 _CANDIDATES = 10_000
 _FEWEST_USES = 2
+_FREQUENT = 1_500  # words that can be answers although nobody asks for them
 _TEXTS_AT_ONCE = 512
 
 
@@ -42,21 +43,21 @@ class Uses:
     @cached_property
     def sentences(self) -> list[Words]:
         """Some uses of each asked word, cut from their sentences."""
-        if not self.asked:
-            return []
-        store = self._text.words
+        store, asked = self._text.words, set(self.asked.values())
         ids_N, ends = np.asarray(store.ids), np.asarray(store.sentence_ends)
         is_asked_V = np.zeros(len(store.vocabulary) + 1, bool)
-        is_asked_V[list(self.asked.values())] = True
+        is_asked_V[list(asked)] = True
+        is_asked_V[: min(_FREQUENT, len(store.vocabulary))] = True
         places_N = np.flatnonzero(is_asked_V[ids_N])
         order = np.argsort(ids_N[places_N], kind="stable")
         places_N = places_N[order]
-        starts = np.searchsorted(ids_N[places_N], sorted(self.asked.values()))
+        starts = np.unique(ids_N[places_N], return_index=True)[1]
         windows = set()
         for first, last in zip(starts, [*starts[1:], len(places_N)], strict=True):
             num = last - first
-            chosen = np.linspace(first, last - 1, min(num, self._num_each)).astype(np.int64)
-            for place in places_N[chosen].tolist() if num else []:
+            most = self._num_each if int(ids_N[places_N[first]]) in asked else _FEWEST_USES
+            chosen = np.linspace(first, last - 1, min(num, most)).astype(np.int64)
+            for place in places_N[chosen].tolist():
                 index = int(np.searchsorted(ends, place, "right"))
                 begin = int(ends[index - 1]) if index else 0
                 windows.add(
