@@ -23,6 +23,7 @@ _CHARACTERS_A_GB = 250_000
 _VOCABULARIES = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384}
 _WORDS_PREDICTED = {"tiny": 10_000, "mini": 20_000, "small": 20_000, "medium": 50_000}
 _SMALL_TEXT = 1_000_000
+_CHINESE_SUBWORDS = 8_192
 # Seconds of two cores to ask one rung everything, by rows of a task: a share, and one for all.
 _ASKING_S = {"static": 5.0, "contextual": 12.0}
 
@@ -55,11 +56,15 @@ class Plan:
         """Whether seconds, and not tokens, end a training."""
         return not self.tokens
 
-    def for_text(self, num_words: int) -> Plan:
-        """The plan once the length of the text is known: rare words of a short text count."""
-        if self.min_count:
-            return self
-        return replace(self, min_count=5 if num_words >= _SMALL_TEXT else 3)
+    def for_text(self, num_words: int, *, is_chinese: bool = False) -> Plan:
+        """The plan once the text is known: rare words of a short one count; Chinese has thousands
+        of characters, each a sub-word of its own.
+        """
+        usual = 5 if num_words >= _SMALL_TEXT else 3
+        fewest = _CHINESE_SUBWORDS if is_chinese else 0
+        return replace(
+            self, min_count=self.min_count or usual, vocab_size=max(self.vocab_size, fewest)
+        )
 
 
 def make_plan(config: LadderConfig, machine: Machine) -> Plan:

@@ -122,7 +122,8 @@ class _Run:
             corpus, self.settings, self.out / "text", max_words=plan.max_words,
             seed=self.config.seed, progress=self.view,
         )  # fmt: skip
-        plan = plan.for_text(text.words.num_tokens)
+        is_chinese = self.settings.mode == "chinese"
+        plan = plan.for_text(text.words.num_tokens, is_chinese=is_chinese)
         asked = make_questions(
             text, plan, self.ladder.chosen, seeds=self.config.seeds, finetune=self.config.finetune,
             words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
