@@ -62,6 +62,30 @@ def test_commands_train_the_same_again(tmp_path):
         shutil.rmtree(tmp_path / "again")
 
 
+def test_files_that_are_sorted_by_label_are_drawn_from(tmp_path):
+    lines = [f"{label}\tthe {word} {n}" for label, word in (("a", "ship"), ("b", "barn"))
+             for n in range(150)]  # fmt: skip
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["label\ttext", *lines]), encoding="utf-8")
+    places = (str(tmp_path / "train.tsv"), str(tmp_path / "test.tsv"))
+    ladder = Ladder(tokens=2_000, rungs="onehot", tasks={"classify": places}, **FEW)
+    task = ladder.run(write(tmp_path / "a.jsonl", documents(40)), out=tmp_path / "out").task(
+        "classify"
+    )
+    assert task.baselines["chance"] == 50 and task.baselines["most frequent"] < 60
+
+
+def test_files_of_one_name_are_columns_of_their_own(tmp_path):
+    for folder, line in (("one", "ship sailor 9"), ("two", "ship barn 1")):
+        (tmp_path / folder).mkdir()
+        lines = [line, "wheat barn 8", "judge oven 2", "oven bread 9"]
+        (tmp_path / folder / "pairs.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ladder = Ladder(tokens=2_000, rungs="counts", words=[tmp_path / "one", tmp_path / "two"], **FEW)
+    results = ladder.run(write(tmp_path / "a.jsonl", documents(40)), out=tmp_path / "out")
+    found = means(results, "counts")
+    assert found["pairs"] != found["pairs-2"]
+
+
 def _labelled(tmp_path):
     texts = documents(80, sentences=1, seed=5)
     labels = [list(TOPICS)[index % 4] for index in range(80)]

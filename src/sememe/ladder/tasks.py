@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from sememe.errors import InputError, OptionError
 from sememe.evaluation.senses.files import find_sets
@@ -95,7 +98,20 @@ def make_questions(
         text, sorted(_in_files(kept) | set(shown.words)),
         num_each=max(2, min(8, num // 60)), min_count=plan.min_count,
     )  # fmt: skip
+    _tell_apart(asked)
     return Questions(asked, uses, shown)
+
+
+def _tell_apart(questions: Sequence[Question]) -> None:
+    """Number the names of columns that others have too, such as of files in two folders."""
+    taken: dict[str, int] = {}
+    for question in questions:
+        own = question.task
+        number = taken[own.name] = taken.get(own.name, 0) + 1
+        if number > 1:
+            question.task = replace(
+                own, name=f"{own.name}-{number}", title=f"{own.title} ({number})"
+            )
 
 
 def _in_files(questions: Sequence[FileQuestion | BelongingQuestion]) -> set[str]:
@@ -223,12 +239,17 @@ def user_questions(
 
 
 def read_rows(kind: str, place: str) -> list[Any]:
-    """The labelled rows of a file."""
+    """The labelled rows of a file, in an order that makes the first ones a sample.
+
+    Many files are sorted by label: their first rows have one label only.
+    """
     if kind == "tag":
-        return read_tags([place]).rows
-    if kind == "answer":
-        return read_answers([place]).rows
-    return read_texts([place], kind=kind).rows  # type: ignore[arg-type]
+        rows: list[Any] = read_tags([place]).rows
+    elif kind == "answer":
+        rows = read_answers([place]).rows
+    else:
+        rows = read_texts([place], kind=kind).rows  # type: ignore[arg-type]
+    return [rows[index] for index in np.random.default_rng(1).permutation(len(rows)).tolist()]
 
 
 # ---- from the text itself -----------------------------------------------------------------------
