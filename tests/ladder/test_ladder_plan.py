@@ -38,7 +38,9 @@ def test_small_budgets_read_less_text_and_ask_fewer_rows():
 def test_rare_words_count_in_short_texts():
     plan = plan_of(budget="25s")
     assert plan.for_text(100_000).min_count == 3 and plan.for_text(10_000_000).min_count == 5
-    assert plan.for_text(100, is_chinese=True).vocab_size == 8_192 > plan.vocab_size
+    chinese = make_plan(LadderConfig(budget="25s", workers=2), SMALL, is_chinese=True)
+    assert chinese.vocab_size == 8_192 > plan.vocab_size
+    assert "8,192 sub-words" in " ".join(said(chinese, SMALL, 3, 5_000.0))
     assert plan_of(budget="25s", min_count=9).for_text(100).min_count == 9
 
 

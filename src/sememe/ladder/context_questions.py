@@ -75,7 +75,8 @@ class PerplexityQuestion:
             num_test=num_known,
             how=f"the {num_known:,} of {len(words):,} held-out words that are among the "
             f"{len(self.known):,} most frequent; other words and punctuation are context; GPT's "
-            "chance of a word is the product over its pieces, capitals included",
+            "chance of a word is the product over its pieces, capitals included, after all that "
+            "stands before it in the document; the others begin anew with each sentence",
         )
 
     def ask(self, rung: Interview) -> Answer:

@@ -23,7 +23,7 @@ _CHARACTERS_A_GB = 250_000
 _VOCABULARIES = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384}
 _WORDS_PREDICTED = {"tiny": 10_000, "mini": 20_000, "small": 20_000, "medium": 50_000}
 _SMALL_TEXT = 1_000_000
-_CHINESE_SUBWORDS = 8_192
+_CHINESE_SUBWORDS = 8_192  # at least: each character is one
 # Seconds of two cores to ask one rung everything, by rows of a task: a share, and one for all.
 _ASKING_S = {"static": 5.0, "contextual": 12.0}
 
@@ -56,19 +56,15 @@ class Plan:
         """Whether seconds, and not tokens, end a training."""
         return not self.tokens
 
-    def for_text(self, num_words: int, *, is_chinese: bool = False) -> Plan:
-        """The plan once the text is known: rare words of a short one count; Chinese has thousands
-        of characters, each a sub-word of its own.
-        """
-        usual = 5 if num_words >= _SMALL_TEXT else 3
-        fewest = _CHINESE_SUBWORDS if is_chinese else 0
-        return replace(
-            self, min_count=self.min_count or usual, vocab_size=max(self.vocab_size, fewest)
-        )
+    def for_text(self, num_words: int) -> Plan:
+        """The plan once the length of the text is known: rare words of a short text count."""
+        if self.min_count:
+            return self
+        return replace(self, min_count=5 if num_words >= _SMALL_TEXT else 3)
 
 
-def make_plan(config: LadderConfig, machine: Machine) -> Plan:
-    """Choose the sizes that a budget and a machine allow."""
+def make_plan(config: LadderConfig, machine: Machine, *, is_chinese: bool = False) -> Plan:
+    """Choose the sizes that a budget and a machine allow; Chinese has thousands of characters."""
     budget_s, cores = config.budget_s, config.num_workers
     power = budget_s * (cores + (_GPU_CORES if machine.gpu else 0))
     limits, given = (_TOKENS, config.tokens) if config.tokens else (_CORE_SECONDS, power)
@@ -79,9 +75,10 @@ def make_plan(config: LadderConfig, machine: Machine) -> Plan:
     num_rows = config.rows or int(min(high, max(low, usual * scale)))
     readable = int(budget_s * cores * _SLOWEST_WORDS) if budget_s else config.tokens
     max_words = min(readable, config.max_words or readable)
+    fewest = _CHINESE_SUBWORDS if is_chinese else 0
     return Plan(
         budget_s=budget_s, tokens=config.tokens, preset=preset, dim=config.dim,
-        min_count=config.min_count, vocab_size=_VOCABULARIES[preset],
+        min_count=config.min_count, vocab_size=max(_VOCABULARIES[preset], fewest),
         predicted_words=_WORDS_PREDICTED[preset], num_rows=num_rows, max_words=max_words,
         max_characters=_characters(config, machine),
         device=config.device, seed=config.seed, workers=config.workers,
@@ -117,13 +114,14 @@ def said(plan: Plan, machine: Machine, num_rungs: int, seconds: float) -> list[s
     else:
         given = f"{format_count(plan.tokens, 'tokens')} of training"
     sentences = [
-        f"{num_rungs} rungs, {given} for each, on {place}.",
+        f"{num_rungs} {'rung' if num_rungs == 1 else 'rungs'}, {given} for each, on {place}.",
         f"Sizes that fit this: networks {plan.preset} with {plan.vocab_size:,} sub-words, word "
         f"vectors of {plan.dim} numbers, language models of {plan.predicted_words:,} words; tasks "
         f"are learned from up to {plan.num_rows:,} rows.",
     ]
     if plan.is_timed:
-        sentences.append(f"All of it will take about {format_duration(seconds)} minutes.")
+        unit = "hours" if seconds >= 3_600 else "minutes"
+        sentences.append(f"All of it will take about {format_duration(seconds)} {unit}.")
     return sentences
 
 

@@ -111,7 +111,9 @@ class _Run:
     def climb(self, corpus: Any, resume: bool, command: str) -> Results:
         """Do all that is left to do."""
         machine = this_machine(self.config.device)
-        plan, kept = self._opened(make_plan(self.config, machine), corpus, resume)
+        is_chinese = self.settings.mode == "chinese"
+        plan = make_plan(self.config, machine, is_chinese=is_chinese)
+        plan, kept = self._opened(plan, corpus, resume)
         rungs = self._rungs()
         families = [rung.family for rung in rungs]
         sentences = said(plan, machine, len(rungs), estimated_s(plan, families, self.config))
@@ -122,8 +124,7 @@ class _Run:
             corpus, self.settings, self.out / "text", max_words=plan.max_words,
             seed=self.config.seed, progress=self.view,
         )  # fmt: skip
-        is_chinese = self.settings.mode == "chinese"
-        plan = plan.for_text(text.words.num_tokens, is_chinese=is_chinese)
+        plan = plan.for_text(text.words.num_tokens)
         asked = make_questions(
             text, plan, self.ladder.chosen, seeds=self.config.seeds, finetune=self.config.finetune,
             words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
