@@ -54,6 +54,19 @@ def test_encoding_and_fields_are_those_of_the_corpus_alone(tmp_path):
     assert again.settings == text.settings and again.settings.language == "zh"
 
 
+def test_a_document_that_comes_twice_is_on_one_side(tmp_path):
+    text = open_text(documents(60) * 3, TextSettings(), tmp_path / "t")
+    train, heldout = read(text.train), read(text.heldout)
+    assert len(train + heldout) == 180 and len(heldout) >= 3 and not set(train) & set(heldout)
+
+
+def test_of_one_long_document_pieces_are_drawn(tmp_path):
+    (tmp_path / "long.txt").write_text(" ".join(documents(400)), encoding="utf-8")
+    text = open_text(tmp_path / "long.txt", TextSettings(), tmp_path / "t", max_words=20_000)
+    assert 10_000 < text.words.num_tokens + text.heldout_words.num_tokens < 40_000
+    assert "run of 20 sentences" in text.split and "drawn to fit" in text.split
+
+
 def test_a_text_of_few_documents_is_split_by_sentences(tmp_path):
     long = " ".join(documents(20))
     text = open_text([long], TextSettings(), tmp_path / "t")
@@ -62,7 +75,10 @@ def test_a_text_of_few_documents_is_split_by_sentences(tmp_path):
     assert sorted(kept.split()) == sorted(long.split())
 
 
-@pytest.mark.parametrize(("texts", "said"), [(["  "], "no text"), (["One sentence."], "too short")])
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [(["  "], "no text"), (["One sentence."], "too short"), (["The same."] * 40, "too short")],
+)
 def test_too_little_text_is_refused(tmp_path, texts, said):
     with pytest.raises(InputError, match=said):
         open_text(texts, TextSettings(), tmp_path / "t")

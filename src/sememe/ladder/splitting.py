@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ _SENTENCES_A_PIECE = 20
 # Bytes of a word with what stands around it, and how much smaller packed files are.
 _BYTES_A_WORD = 6
 _PACKED = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3}
+
+
+Cut = Callable[[str], list[str]]
 
 
 def documents_of(path: Path) -> Iterator[str]:
@@ -105,36 +108,43 @@ def write_split(
     """Split a text by document; one of few documents by runs of sentences."""
     spooled = folder / ".all.jsonl"
     share_kept = _share_kept(corpus, max_words)
-    num_bytes = 0
+    num_bytes, what = 0, "document"
 
-    def kept() -> Iterator[str]:
+    def kept(cut: Cut | None = None) -> Iterator[str]:
         nonlocal num_bytes
+        num_bytes, index = 0, 0
         with progress.task("reading text", None, "bytes") as task:
-            for index, document in enumerate(_read(corpus, settings)):
-                if _chance(seed, index) < share_kept and document.strip():
-                    num_bytes += len(document.encode("utf-8", "replace"))
-                    task.update(num_bytes)
-                    yield document
+            for document in _read(corpus, settings):
+                for part in [document] if cut is None else cut(document):
+                    if _chance(seed, index) < share_kept and part.strip():
+                        num_bytes += len(part.encode("utf-8", "replace"))
+                        task.update(num_bytes)
+                        yield part
+                    index += 1
+
+    def pieces(document: str) -> list[str]:
+        return _pieces(document, settings)
 
     try:
         num = _dump(spooled, kept())
+        if num < _FEWEST_DOCUMENTS:
+            what = f"run of {_SENTENCES_A_PIECE} sentences"
+            if share_kept < 1:  # few long documents: none, or too much, may have been drawn
+                num = _dump(spooled, kept(pieces))
+            else:
+                documents = list(documents_of(spooled))
+                num = _dump(spooled, (piece for one in documents for piece in pieces(one)))
         if not num:
             raise InputError("There is no text in the corpus: nothing to read.")
         low, high = _SHARES
         share = min(high, max(low, _HELDOUT_WORDS * _BYTES_A_WORD / max(1, num_bytes)))
-        what = "document"
-        if num < _FEWEST_DOCUMENTS:
-            pieces = folder / ".pieces.jsonl"
-            num = _dump(pieces, _pieces(documents_of(spooled), settings))
-            pieces.replace(spooled)
-            what = f"run of {_SENTENCES_A_PIECE} sentences"
-        if num < 2:
-            raise InputError(
-                f"The text is too short to hold some of it out: {num} {what}. Give more text."
-            )
         counts = _split(spooled, folder, max(2, round(1 / share)))
     finally:
         spooled.unlink(missing_ok=True)
+    if not counts["heldout"]:
+        raise InputError(
+            "The text is too short, or repeats itself too much, to hold some of it out: give more."
+        )
     how = f"by {what}: {share:.0%}, drawn, are never trained on"
     if share_kept < 1:
         how += f"; about {share_kept:.0%} of the corpus was drawn to fit the budget"
@@ -163,16 +173,19 @@ def _read(corpus: Any, settings: TextSettings) -> Iterator[str]:
             first = end
 
 
-def _pieces(documents: Iterator[str], settings: TextSettings) -> Iterator[str]:
-    for document in documents:
-        sentences = sentences_of(document, settings)
-        for first in range(0, len(sentences), _SENTENCES_A_PIECE):
-            yield "".join(sentences[first : first + _SENTENCES_A_PIECE])
+def _pieces(document: str, settings: TextSettings) -> list[str]:
+    sentences = sentences_of(document, settings)
+    firsts = range(0, len(sentences), _SENTENCES_A_PIECE)
+    return ["".join(sentences[first : first + _SENTENCES_A_PIECE]) for first in firsts]
 
 
 def _split(spooled: Path, folder: Path, every: int) -> dict[str, int]:
-    """Write every so-manieth document, by a draw, to the held-out ones; at least one of each."""
+    """Write every so-manieth document, drawn by what it says, to the held-out ones.
+
+    The same document twice is on one side twice: what is held out was never trained on.
+    """
     counts = {"train": 0, "heldout": 0}
+    first, chosen = _first_two(spooled)
     with (
         write_file(folder / TRAIN) as train,
         write_file(folder / HELDOUT) as heldout,
@@ -180,8 +193,16 @@ def _split(spooled: Path, folder: Path, every: int) -> dict[str, int]:
         heldout.open("w", encoding="utf-8") as heldout_lines,
         spooled.open(encoding="utf-8") as lines,
     ):
-        for index, line in enumerate(lines):
-            is_held = index == 1 or (index > 1 and draw(f"held {index}") % every == 0)
+        for line in lines:
+            # At least one document is on each side.
+            is_held = line == chosen or (line != first and draw(f"held {line}") % every == 0)
             (heldout_lines if is_held else train_lines).write(line)
             counts["heldout" if is_held else "train"] += 1
     return counts
+
+
+def _first_two(spooled: Path) -> tuple[str, str]:
+    """The first two documents that differ; nothing in the place of a second that is not there."""
+    with spooled.open(encoding="utf-8") as lines:
+        first = next(lines)
+        return first, next((line for line in lines if line != first), "")
