@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ladder_texts import documents, write
 
-from sememe.errors import OptionError
+from sememe.errors import OptionError, WriteError
 from sememe.ladder.results import Results
 
 pytest.importorskip("torch")
@@ -87,3 +87,24 @@ def test_other_options_are_not_mixed_with_what_is_there(corpus, tmp_path):
         Ladder(**few, dim=7).run(corpus, out=tmp_path / "out", resume=True)
     again = Ladder(**few).run(corpus, out=tmp_path / "out", resume=True)
     assert [rung.state for rung in again.rungs] == ["done"]
+
+
+def test_what_failed_is_tried_again(corpus, tmp_path, monkeypatch):
+    from sememe.ladder import running
+    from sememe.ladder.running import Ladder
+
+    few = {"tokens": 20_000, "rungs": "onehot,counts", "rows": 24, "seeds": 1, "workers": 1}
+    train = running.trained
+
+    def full(spec, *more):
+        if spec.name == "counts":
+            raise WriteError("The disk is full.")
+        return train(spec, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "trained", full)
+        first = Ladder(**few).run(corpus, out=tmp_path / "out")
+    assert [(rung.state, rung.why) for rung in first.rungs][1] == ("failed", "The disk is full.")
+    again = Ladder(**few).run(corpus, out=tmp_path / "out", resume=True)
+    assert [(rung.state, rung.why) for rung in again.rungs] == [("done", "")] * 2
+    assert {cell.rung for cell in again.cells} == {"onehot", "counts"}

@@ -219,7 +219,7 @@ class _Run:
 
     def _climb_rung(self, name: str, plan: Plan, text: LadderText, asked: Questions) -> None:
         rung = self.results.rung(name)
-        if rung.state not in ("done", "failed", "left out"):
+        if rung.state != "done":  # what failed before, on a full disk or so, is tried again
             self._train(rung, plan, text)
         rung = self.results.rung(name)
         if rung.state == "done":
@@ -231,10 +231,10 @@ class _Run:
             self._put(replace(rung, state="left out", why=why))
             return
         try:
-            if rung.state == "waiting":
+            if rung.state != "training":
                 forget(out)
                 self.view.begin(rung.name, "measuring")
-                rung = planned(spec, rung, plan, text, self.view)
+                rung = planned(spec, replace(rung, why=""), plan, text, self.view)
                 self._put(rung)
             self.view.begin(rung.name, "training")
             self._put(trained(spec, rung, plan, text, out, self.view))
