@@ -1,10 +1,13 @@
 """What a ladder found survives JSON whole, and broken files are refused with a sentence."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from sememe.errors import ArtifactError
+from sememe.ladder.answers import answered
+from sememe.ladder.questions import Answer
 from sememe.ladder.results import (
     AttentionLook,
     Budget,
@@ -100,3 +103,12 @@ def test_broken_files_are_refused(tmp_path, text, said):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(ArtifactError, match=said):
         Results.load(tmp_path)
+
+
+def test_a_figure_that_is_not_there_is_left_out_of_the_details():
+    asked = SimpleNamespace(
+        task=SimpleNamespace(name="senses"),
+        ask=lambda rung: Answer([50.0], details={"chance": 40.0, "around": math.nan}),
+    )
+    cell = answered(asked, SimpleNamespace(rung=SimpleNamespace(name="counts")))
+    assert cell.mean == 50 and cell.details == {"chance": 40.0}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
+from typing import Any
 
 from sememe.errors import SememeError
 from sememe.ladder.context_questions import CONTEXT
@@ -31,8 +33,13 @@ def answered(question: Question, interview: Interview) -> Cell:
         sd=None if found is None or found.num < 2 else round(float(found.sd), 4),
         why=answer.why,
         seconds=round(time.monotonic() - begun_s, 2),
-        details=dict(answer.details),
+        details={name: value for name, value in answer.details.items() if _is_known(value)},
     )
+
+
+def _is_known(value: Any) -> bool:
+    """Whether JSON gives a figure back as it is."""
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def with_baselines(results: Results) -> Results:
