@@ -177,14 +177,15 @@ def test_a_tagger_with_a_crf_learns_words_as_they_are(elmo, vector_file, tmp_pat
 
 
 def test_a_classifier_learns_is_kept_and_goes_on(elmo, tmp_path):
-    task = Classify(elmo, **QUICK).fit(OPINIONS, dev=OPINIONS[::3], out=tmp_path / "task")
+    longer = {**QUICK, "epochs": 16.0}
+    task = Classify(elmo, **longer).fit(OPINIONS, dev=OPINIONS[::3], out=tmp_path / "task")
     assert task.scores.value > 0.9
     again = Classify.load(tmp_path / "task")
     texts = ["a lovely king", "dull!"]
     assert [p.label for p in again.predict(texts)] == [p.label for p in task.predict(texts)]
     further = Classify(tmp_path / "task", **{**QUICK, "epochs": 1.0}).fit(OPINIONS, dev=OPINIONS)
     assert further.scores.value > 0.9
-    finished = Classify(elmo, **QUICK).fit(
+    finished = Classify(elmo, **longer).fit(
         OPINIONS, dev=OPINIONS[::3], out=tmp_path / "task", resume=True
     )
     assert finished.scores == task.scores
