@@ -183,7 +183,7 @@ def test_a_classifier_learns_is_kept_and_goes_on(elmo, tmp_path):
     again = Classify.load(tmp_path / "task")
     texts = ["a lovely king", "dull!"]
     assert [p.label for p in again.predict(texts)] == [p.label for p in task.predict(texts)]
-    further = Classify(tmp_path / "task", **{**QUICK, "epochs": 1.0}).fit(OPINIONS, dev=OPINIONS)
+    further = Classify(tmp_path / "task", **{**longer, "epochs": 4.0}).fit(OPINIONS, dev=OPINIONS)
     assert further.scores.value > 0.9
     finished = Classify(elmo, **longer).fit(
         OPINIONS, dev=OPINIONS[::3], out=tmp_path / "task", resume=True
