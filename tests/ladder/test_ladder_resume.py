@@ -89,7 +89,10 @@ def test_other_options_are_not_mixed_with_what_is_there(corpus, tmp_path):
     assert [rung.state for rung in again.rungs] == ["done"]
 
 
-def test_what_failed_is_tried_again(corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "failure", [WriteError("The disk is full."), RuntimeError("CUDA out of memory.")]
+)
+def test_what_failed_is_tried_again(failure, corpus, tmp_path, monkeypatch):
     from sememe.ladder import running
     from sememe.ladder.running import Ladder
 
@@ -98,13 +101,13 @@ def test_what_failed_is_tried_again(corpus, tmp_path, monkeypatch):
 
     def full(spec, *more):
         if spec.name == "counts":
-            raise WriteError("The disk is full.")
+            raise failure
         return train(spec, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(running, "trained", full)
         first = Ladder(**few).run(corpus, out=tmp_path / "out")
-    assert [(rung.state, rung.why) for rung in first.rungs][1] == ("failed", "The disk is full.")
+    assert [(rung.state, rung.why) for rung in first.rungs][1] == ("failed", str(failure))
     again = Ladder(**few).run(corpus, out=tmp_path / "out", resume=True)
     assert [(rung.state, rung.why) for rung in again.rungs] == [("done", "")] * 2
     assert {cell.rung for cell in again.cells} == {"onehot", "counts"}

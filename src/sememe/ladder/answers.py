@@ -13,6 +13,9 @@ from sememe.ladder.questions import Answer, Interview, Question
 from sememe.ladder.results import Cell, Results
 from sememe.metrics import spread
 
+# What stops one piece and no other: PyTorch says as a RuntimeError that a GPU's memory is full.
+FAILURES = (SememeError, MemoryError, RuntimeError)
+
 # Whose words make the baseline of senses that needs no network: the first of these that is there.
 _NEIGHBORS_OF = ("skipgram", "cbow", "fasttext", "glove", "counts")
 
@@ -22,7 +25,7 @@ def answered(question: Question, interview: Interview) -> Cell:
     begun_s = time.monotonic()
     try:
         answer = question.ask(interview)
-    except (SememeError, MemoryError) as error:
+    except FAILURES as error:
         answer = Answer(why=str(error) or "There was too little memory.")
     found = spread(answer.scores) if answer.scores else None
     return Cell(

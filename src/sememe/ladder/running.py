@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sememe.errors import OptionError, SememeError
-from sememe.ladder.answers import answered, with_baselines
+from sememe.ladder.answers import FAILURES, answered, with_baselines
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.looks import look_at
 from sememe.ladder.machine import this_machine, versions
@@ -238,7 +238,7 @@ class _Run:
                 self._put(rung)
             self.view.begin(rung.name, "training")
             self._put(trained(spec, rung, plan, text, out, self.view))
-        except (SememeError, MemoryError) as error:
+        except FAILURES as error:
             why = str(error) or "There was too little memory."
             self._put(replace(rung, state="failed", why=why))
 
