@@ -89,6 +89,19 @@ def test_other_options_are_not_mixed_with_what_is_there(corpus, tmp_path):
     assert [rung.state for rung in again.rungs] == ["done"]
 
 
+def test_questions_that_changed_are_no_continuation(corpus, tmp_path):
+    from sememe.ladder.running import Ladder
+
+    few = {"tokens": 20_000, "rungs": "onehot", "rows": 24, "seeds": 1, "workers": 1}
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("".join(f"{side} w{n}\t{side}\n" for n in range(20) for side in "ab"))
+    ladder = Ladder(**few, tasks={"classify": (str(rows), str(rows))})
+    ladder.run(corpus, out=tmp_path / "out")
+    rows.write_text(rows.read_text() + "a more\ta\n")
+    with pytest.raises(OptionError, match=r"another text \(tasks\)"):
+        ladder.run(corpus, out=tmp_path / "out", resume=True)
+
+
 @pytest.mark.parametrize(
     "failure", [WriteError("The disk is full."), RuntimeError("CUDA out of memory.")]
 )

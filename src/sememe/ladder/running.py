@@ -28,7 +28,7 @@ from sememe.ladder.plan import Plan, estimated_s, make_plan, said
 from sememe.ladder.questions import Interview
 from sememe.ladder.results import FILE, Corpus, Machine, Results, Rung
 from sememe.ladder.rungs import SPECS, Chosen, choose, needs_torch
-from sememe.ladder.tasks import Questions, make_questions
+from sememe.ladder.tasks import Questions, make_questions, stamped
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.training import forget, planned, trained
 from sememe.ladder.view import View
@@ -170,13 +170,14 @@ class _Run:
             for one in fields(self.config)
             if one.name not in _PASSING
         }
+        tasks = self.ladder.tasks or {}
         found = {
             "options": options,
             "text": self.settings.to_dict(),
             "corpus": stream.fingerprint(corpus, self.settings),
-            "words": list(map(str, self.ladder.words or [])),
-            "senses": list(map(str, self.ladder.senses or [])),
-            "tasks": self.ladder.tasks or {},
+            "words": list(map(stamped, self.ladder.words or [])),
+            "senses": list(map(stamped, self.ladder.senses or [])),
+            "tasks": {name: list(map(stamped, tasks[name])) for name in tasks},
         }
         return json.loads(json.dumps(found))
 

@@ -270,3 +270,11 @@ def _selfmade_questions(text: LadderText, plan: Plan, seeds: int) -> list[Senten
             rows: dict[str, list[TextRow]] = {"train": train, "test": test}
             found.append(_made(kind, name, title, what, rows, text, plan, seeds))
     return found
+
+
+def stamped(path: str | Path) -> list[Any]:
+    """What identifies the questions under a path: its name, the size and time of every file."""
+    folder = Path(path)
+    files = sorted(folder.rglob("*")) if folder.is_dir() else [folder]
+    stats = [file.stat() for file in files if file.is_file()]
+    return [str(path), *([stat.st_size, stat.st_mtime_ns] for stat in stats)]
