@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,10 @@ import pytest
 from sememe.storage.places import cache_dir
 from sememe.vectors import WordVectors
 from sememe.vectors.formats import write_vectors
+
+# A shell gives background jobs an ignored Ctrl-C, which tests of interruption could not send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Two directions that mean something (royal, female) and one for food; the rest is small noise.
 PLACES = {
