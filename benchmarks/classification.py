@@ -71,7 +71,7 @@ def repeated(train: Path, folder: Path, times: int) -> Path:
     return path
 
 
-def predicting(program: Path, train: Path, test: Path, options: argparse.Namespace) -> None:
+def predicting(program: Path, train: Path, test: Path) -> None:
     """Time the predictions of a file of at least 200,000 lines, by the peer's own model."""
     lines = test.read_bytes()
     large = train.with_name("questions.txt")
@@ -139,7 +139,7 @@ def main() -> None:
         print(f"train: peer {peer_s:.2f} s, ours {our_s:.2f} s: {peer_s / our_s:.1f}×")
         print(f"precision at 1: peer {peer_precision:.4f}, ours {our_precision:.4f} "
               f"({100 * (our_precision - peer_precision):+.2f} points)")  # fmt: skip
-        predicting(options.program, train, options.test, options)
+        predicting(options.program, train, options.test)
 
 
 if __name__ == "__main__":

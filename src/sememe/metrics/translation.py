@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 from sememe.errors import InputError, MissingExtraError
 
 Cutting = Literal["auto", "13a", "zh", "char", "intl", "none"]
-CUTTINGS = ("auto", "13a", "zh", "char", "intl", "none")
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 

@@ -16,13 +16,12 @@ from sememe.errors import OptionError
 from sememe.examples.sequences import Sequence
 from sememe.networks.bert import BERTNetwork
 from sememe.networks.compilation import compile_parts, uncompile
-from sememe.networks.features import LAYERS, choose_layers
+from sememe.networks.features import choose_layers
 from sememe.networks.gpt import GPTNetwork
 from sememe.networks.readers import BiLSTM, Mix
 from sememe.networks.rows import Rows, unpadded_rows
 
 MIX = "mix"
-FEATURES = (*LAYERS, MIX)
 
 
 class Inputs(NamedTuple):

@@ -5,8 +5,6 @@ M tokens to predict, D width, V vocabulary.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -149,17 +147,3 @@ def figures_of(**scores: Score) -> dict[str, Tensor]:
         figures[f"{name}_right"] = num_right
         figures[f"{name}_count"] = num_predictions
     return figures
-
-
-def mean_figures(sums: Mapping[str, float]) -> dict[str, float]:
-    """Means of summed figures: masked_loss, masked_accuracy, masked_perplexity and so on."""
-    means = {}
-    for key, count in sums.items():
-        if not key.endswith("_count") or not count:
-            continue
-        name = key.removesuffix("_count")
-        mean = float(sums[f"{name}_loss"]) / float(count)
-        means[f"{name}_loss"] = mean
-        means[f"{name}_accuracy"] = float(sums[f"{name}_right"]) / float(count)
-        means[f"{name}_perplexity"] = math.exp(min(mean, 700.0))
-    return means

@@ -89,7 +89,7 @@ def from_tensors(
             bucket = len(table) - len(vocabulary)
         pruned, spellings = tensors.get("pruned"), None
         if pruned is not None:
-            _check_pruned(pruned, bucket)
+            _check_pruned(pruned)
         if "spelling_bytes" in tensors:
             spellings = Vocabulary(
                 tensors["spelling_bytes"], tensors["spelling_ends"], vocabulary.counts
@@ -121,7 +121,7 @@ def _hashed(
     )  # fmt: skip
 
 
-def _check_pruned(pruned: np.ndarray, bucket: int) -> None:
+def _check_pruned(pruned: np.ndarray) -> None:
     is_pairs = pruned.ndim == 2 and pruned.shape[1] == 2
     if not is_pairs or (len(pruned) and (pruned.min() < 0 or pruned[:, 1].max() >= len(pruned))):
         raise ValueError("its list of kept n-grams names rows that are not there")

@@ -117,7 +117,7 @@ def _of_table(
         if "paragraphs" in record.cells or "qas" in record.cells:
             yield from _questions(record, table.name)
             continue
-        chosen = _columns(table, record, columns, labelled)
+        chosen = _columns(record, columns, labelled)
         if not has_said and table.name != NAME:
             sieve.say(described(table, chosen))
             has_said = True
@@ -125,9 +125,7 @@ def _of_table(
         yield Record(cells, record.where)
 
 
-def _columns(
-    table: Table, record: Record, named: Mapping[str, str] | None, labelled: bool
-) -> Columns:
+def _columns(record: Record, named: Mapping[str, str] | None, labelled: bool) -> Columns:
     by_plain = {plain(column): column for column in record.cells}
     found: Columns = {}
     for role, names in _NAMES.items():

@@ -31,7 +31,7 @@ def parse_line(line: bytes, dim: int) -> tuple[bytes, list[float]]:
         start = max(stripped.rfind(b" ", 0, end), stripped.rfind(b"\t", 0, end)) + 1
         field = stripped[start:end]
         if start == 0 or not _NUMBER.fullmatch(field):
-            raise LineError(_complaint(stripped, field, len(numbers), start == 0, dim))
+            raise LineError(_complaint(field, len(numbers), start == 0, dim))
         numbers.append(float(field))
         word_end = end = start - 1
         while end > 0 and stripped[end - 1] in _SEPARATORS and len(numbers) < dim:
@@ -39,7 +39,7 @@ def parse_line(line: bytes, dim: int) -> tuple[bytes, list[float]]:
     return stripped[:word_end], numbers[::-1]
 
 
-def _complaint(line: bytes, field: bytes, num_read: int, is_short: bool, dim: int) -> str:
+def _complaint(field: bytes, num_read: int, is_short: bool, dim: int) -> str:
     if is_short or field == b"":
         return f"it has {num_read} numbers where {dim} were expected"
     shown = field[:40].decode("utf-8", "replace")
