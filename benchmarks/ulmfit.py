@@ -1,16 +1,16 @@
 """ULMFiT: what each of its three tricks and each of its steps adds to a classifier.
 
-python benchmarks/ulmfit.py general TEXT... --out DIR [--preset medium] [--budget 8m]
+python benchmarks/ulmfit.py general STORE --out DIR [--preset medium] [--budget 8m]
 python benchmarks/ulmfit.py target GENERAL --train FILE --out DIR [--epochs 5]
-python benchmarks/ulmfit.py classify GENERAL TARGET --train FILE --dev FILE [--seeds 3] --json FILE
+python benchmarks/ulmfit.py classify GENERAL TARGET --train FILE --dev FILE [--seeds 1 2 3]
 python benchmarks/ulmfit.py table FILE...
 
 general: the first step, a language model of any text. target: the second, which goes on with the
 texts of labelled rows, labels unseen. classify: the third, with all tricks (discriminative rates,
 slanted triangular rates, gradual unfreezing), without each of them, with none; and with all of them
 from the general model, without its second step, and from weights that have learned nothing. Dev
-accuracy of the last weights, which no look at the dev rows has chosen. TEXT is all that
-`sememe train ulmfit` reads; FILE any file of labelled texts, such as SST-2's train.tsv and dev.tsv.
+accuracy of the last weights, which no look at the dev rows has chosen. STORE is a token store of
+words; FILE any file of labelled texts cut as that store's text is, such as IMDb's reviews.
 --json appends a line for each training and skips what is there already; `table` makes Markdown.
 """
 
@@ -41,10 +41,17 @@ WAYS: dict[str, dict[str, Any]] = {
 
 def general(options: argparse.Namespace) -> None:
     """Train the language model of the first step."""
-    from sememe import ULMFiT
+    from sememe import TokenStore, ULMFiT
+    from sememe.text.settings import TextSettings
 
-    model = ULMFiT(options.preset, budget=options.budget, device=options.device)
-    model.fit(options.text, out=options.out, resume=options.resume, progress=True)
+    store = TokenStore.open(options.store)
+    settings = (store.fingerprint or {}).get("settings", {})
+    model = ULMFiT(
+        options.preset, budget=options.budget, batch_size=options.batch_size, device=options.device
+    )
+    model.fit(
+        store, text=TextSettings(**settings), out=options.out, resume=options.resume, progress=True
+    )
     tell(model)
 
 
@@ -93,7 +100,7 @@ def classify(options: argparse.Namespace) -> None:
     from sememe import Classify
 
     done = {(line["way"], line["seed"]) for line in read(options.json)}
-    for seed in range(1, options.seeds + 1):
+    for seed in options.seeds:
         for way in options.way:
             if (way, seed) in done:
                 print(f"{way}, seed {seed}: done already")
@@ -147,8 +154,9 @@ def arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(required=True)
     first = commands.add_parser("general")
     first.set_defaults(run=general)
-    first.add_argument("text", nargs="+")
+    first.add_argument("store")
     first.add_argument("--preset", default="medium")
+    first.add_argument("--batch-size", type=int, default=64)
     first.add_argument("--budget", default="8m")
     first.add_argument("--resume", action="store_true")
     second = commands.add_parser("target")
@@ -162,7 +170,7 @@ def arguments() -> argparse.Namespace:
     third.add_argument("general")
     third.add_argument("target")
     third.add_argument("--dev", required=True)
-    third.add_argument("--seeds", type=int, default=3)
+    third.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     third.add_argument("--way", nargs="+", choices=WAYS, default=list(WAYS))
     third.add_argument("--epochs", type=float, default=8.0)
     third.add_argument("--batch-size", type=int, default=64)
