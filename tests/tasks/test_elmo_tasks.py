@@ -13,9 +13,10 @@ from sememe import Answer, Choose, Classify, ELMo, Pairs, Regress, Tag  # noqa: 
 from sememe.errors import InputError, OptionError  # noqa: E402
 from sememe.networks.elmo_encoder import ELMoEncoder  # noqa: E402
 from sememe.networks.encoders import inputs_of  # noqa: E402
-from sememe.tasks.elmo import ELMoCoder, elmo_of  # noqa: E402
+from sememe.tasks.elmo import ELMoCoder  # noqa: E402
 from sememe.tasks.items import Item  # noqa: E402
 from sememe.tasks.objective import labelled_of  # noqa: E402
+from sememe.tasks.words import model_of  # noqa: E402
 from sememe.vectors import WordVectors  # noqa: E402
 from sememe.vectors.lexicon import WrittenLexicon  # noqa: E402
 
@@ -237,8 +238,8 @@ def test_what_does_not_fit_is_named(elmo, vector_file, vectors, tmp_path):
     with pytest.raises(OptionError, match="vectors stand beside ELMo"):
         Classify(vectors, **{**QUICK, "vectors": vector_file}).fit(OPINIONS)
     with pytest.raises(OptionError, match="not learned yet"):
-        elmo_of(ELMo("tiny"))
-    assert elmo_of(vector_file) is None and elmo_of(tmp_path) is None and elmo_of(3) is None
+        model_of(ELMo, ELMo("tiny"))
+    assert all(model_of(ELMo, given) is None for given in (vector_file, tmp_path, 3))
 
 
 def roles(verbs=("eats", "sees")) -> str:

@@ -16,7 +16,7 @@ from sememe.cli.predicting import evaluate_task, is_task, predict_task, refuse_r
 from sememe.cli.screen import examples, print_json, print_table
 
 if TYPE_CHECKING:
-    from sememe.static.fasttext.classifier import FastTextClassifier
+    from sememe.static.fasttext.classifier.model import FastTextClassifier
     from sememe.static.fasttext.classifier.prediction import Found
 
 PREDICT_EXAMPLES = examples(
@@ -43,7 +43,7 @@ Prefix = Annotated[str, typer.Option(help="How labels start in the lines of .bin
 
 
 def _open(model: str, label_prefix: str) -> FastTextClassifier:
-    from sememe.static.fasttext.classifier import FastTextClassifier
+    from sememe.static.fasttext.classifier.model import FastTextClassifier
 
     return FastTextClassifier.load(model, label_prefix=label_prefix)
 
@@ -158,13 +158,9 @@ def _figure(value: float) -> str:
 
 def is_classifier(path: str | Path) -> bool:
     """Whether a path is the folder of a classifier."""
-    from sememe.storage.folder import MANIFEST, read_json
+    from sememe.storage.folder import kind_of_folder
 
-    manifest = Path(path) / MANIFEST
-    if not manifest.is_file():
-        return False
-    content = read_json(manifest)
-    return isinstance(content, dict) and content.get("kind") == "fasttext-classifier"
+    return kind_of_folder(Path(path)) == "fasttext-classifier"
 
 
 def convert_classifier(source: str, target: str, json: bool) -> None:

@@ -58,20 +58,20 @@ def open_embedder(
 ) -> Embedder:
     """Open a model of any kind for embedding."""
     from sememe.networks.interchange.layout import CONFIG, find_bilm
+    from sememe.storage.folder import manifest_in
 
-    settings = _text_settings(model, language, keep_case)
+    manifest = manifest_in(model)
+    settings, kind = _text_settings(manifest, language, keep_case), manifest.get("kind")
+    choice = int(layers) if layers.lstrip("-").isdigit() else layers
     if (model / CONFIG).is_file():
-        choice = int(layers) if layers.lstrip("-").isdigit() else layers
         embed = _network_embedder(model, choice, pool, settings, device)
-    elif _manifest(model).get("kind") == "elmo" or find_bilm(model):
-        choice = int(layers) if layers.lstrip("-").isdigit() else layers
+    elif kind == "elmo" or find_bilm(model):
         embed = _elmo_embedder(model, choice, pool, settings, device)
-    elif _manifest(model).get("kind") == "ulmfit":
-        choice = int(layers) if layers.lstrip("-").isdigit() else layers
+    elif kind == "ulmfit":
         embed = _ulmfit_embedder(model, choice, pool, settings, device)
-    elif (kind := _manifest(model).get("kind")) in _REFUSED:
+    elif kind in _REFUSED:
         raise ArtifactError(f"{model} is of kind {kind}: {_REFUSED[kind]}.")
-    elif _manifest(model).get("kind") in ("transformer", "seq2seq"):
+    elif kind in ("transformer", "seq2seq"):
         if layers != "last" or pool == "cls":
             raise OptionError(
                 "An encoder of translations gives its last layer, and has no [CLS]: leave --layers "
@@ -87,25 +87,17 @@ def open_embedder(
     return Embedder(embed, pool == "words")
 
 
-def _text_settings(model: Path, language: str, keep_case: bool) -> TextSettings:
+def _text_settings(manifest: dict[str, Any], language: str, keep_case: bool) -> TextSettings:
     """How the model's own text was read, as far as it says, with what the user says instead."""
     from dataclasses import replace
 
     from sememe.text.settings import TextSettings
 
-    kept = _manifest(model).get("text")
+    kept = manifest.get("text")
     settings = TextSettings.from_dict(kept) if isinstance(kept, dict) else TextSettings()
     if language and language != settings.language:
         settings = replace(settings, language=language, dictionary="")
     return replace(settings, lowercase=False) if keep_case else settings
-
-
-def _manifest(model: Path) -> dict[str, Any]:
-    """What sememe.json says, where there is one."""
-    from sememe.storage.folder import MANIFEST, read_json
-
-    manifest = read_json(model / MANIFEST) if (model / MANIFEST).is_file() else {}
-    return manifest if isinstance(manifest, dict) else {}
 
 
 def _elmo_embedder(

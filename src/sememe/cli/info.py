@@ -120,10 +120,10 @@ def _network(path: Path) -> dict[str, Any]:
     """What is known of a BERT or GPT without PyTorch: its config, its tensors, its manifest."""
     from sememe.networks.interchange.configs import from_huggingface
     from sememe.networks.interchange.layout import CONFIG, network_kind
-    from sememe.storage.folder import MANIFEST, read_json
+    from sememe.storage.folder import manifest_in, read_json
 
     config = from_huggingface(read_json(path / CONFIG), str(path / CONFIG))
-    manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else {}
+    manifest = manifest_in(path)
     more = {key: manifest[key] for key in manifest if key not in ("kind", "config", "plan")}
     return {
         "kind": "task" if manifest.get("kind") == "task" else network_kind(path),

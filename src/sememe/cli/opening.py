@@ -46,15 +46,13 @@ def open_network(
 
 
 def _refusal(folder: Path, found: Kind | None, kind: Kind | None) -> str:
-    from sememe.storage.folder import MANIFEST, read_json
+    from sememe.storage.folder import kind_of_folder
 
     if not folder.exists():
         return f"There is no model folder at {folder}."
     needed = "This command needs the folder of a " + (NAMES[kind] if kind else "BERT or GPT")
     if found:
         return f"{folder} is a {NAMES[found]}. {needed}."
-    if (folder / MANIFEST).is_file():
-        manifest = read_json(folder / MANIFEST)
-        if isinstance(manifest, dict) and isinstance(manifest.get("kind"), str):
-            return f"{folder} is of kind {manifest['kind']}. {needed}."
+    if own := kind_of_folder(folder):
+        return f"{folder} is of kind {own}. {needed}."
     return f"{folder} is not one. {needed}, with config.json and model.safetensors in it."

@@ -21,14 +21,10 @@ _ROWS_AT_ONCE = 4_096
 
 def is_task(path: str | Path) -> bool:
     """Whether a path is the folder of a fine-tuned task, ours or one of transformers."""
-    from sememe.storage.folder import MANIFEST, read_json
+    from sememe.storage.folder import kind_of_folder
     from sememe.tasks.foreign import foreign_name
 
-    manifest = Path(path) / MANIFEST
-    if not manifest.is_file():
-        return bool(foreign_name(path))
-    content = read_json(manifest)
-    return isinstance(content, dict) and content.get("kind") == "task"
+    return kind_of_folder(Path(path)) == "task" or bool(foreign_name(path))
 
 
 def refuse_rows(column: list[str] | None, skip_bad: bool) -> None:

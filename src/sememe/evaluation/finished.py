@@ -13,7 +13,7 @@ from sememe.evaluation.benchmarks import Benchmark
 from sememe.evaluation.preparing import Prepared
 from sememe.evaluation.rows import best_thresholds, gold_of, said_of
 from sememe.evaluation.scoring import score_all
-from sememe.storage.folder import MANIFEST, read_json
+from sememe.storage.folder import manifest_in
 from sememe.tasks.foreign import foreign_name
 
 if TYPE_CHECKING:
@@ -33,13 +33,10 @@ def task_kinds(model: str | Path) -> tuple[str, ...]:
     path = Path(model)
     if path.suffix == ".json" and path.is_file():
         return ("answer",)
-    manifest = path / MANIFEST
-    if not manifest.is_file():
-        kind = foreign_name(path)
-        return ("classify", "pairs") if kind == "classify" else (kind,) if kind else ()
-    content = read_json(manifest)
-    is_one = isinstance(content, dict) and content.get("kind") == "task"
-    return (str(content.get("task")),) if is_one else ()
+    if (manifest := manifest_in(path)).get("kind") == "task":
+        return (str(manifest.get("task")),)
+    kind = foreign_name(path)
+    return ("classify", "pairs") if kind == "classify" else (kind,) if kind else ()
 
 
 def score_finished(model: str | Path, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from sememe.errors import ArtifactError, OptionError
 from sememe.metrics.perplexity import TextScore
 from sememe.networks.interchange.layout import find_bilm, network_kind
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import MANIFEST, kind_of_folder, read_json
+from sememe.storage.folder import kind_of_folder, manifest_in
 from sememe.text.settings import TextSettings
 
 _HOMES = {
     "elmo": ("sememe.networks.elmo_model", "ELMo"),
     "gpt": ("sememe.networks.pretraining", "GPT"),
-    "ngram": ("sememe.static.ngram", "NGram"),
+    "ngram": ("sememe.static.ngram.model", "NGram"),
     "nnlm": ("sememe.networks.nnlm_model", "NNLM"),
     "ulmfit": ("sememe.networks.awd_model", "ULMFiT"),
 }
@@ -110,8 +110,7 @@ def _opened_gpt(path: Path, device: str) -> Any:
     from sememe.networks.installed import need_torch
 
     need_torch()
-    manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else {}
-    if isinstance(manifest, dict) and "training" in manifest:
+    if "training" in manifest_in(path):
         from sememe.networks.pretraining import GPT
 
         model: Any = GPT.load(path)

@@ -6,7 +6,6 @@ target = sememe.ULMFiT(start="runs/general", epochs=5).fit("reviews/", out="runs
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,8 +138,10 @@ class ULMFiT(WordModel):
 
     def plan_of(self, text: WordText) -> dict[str, Any]:
         """What identifies a run: the options that shape it, its text, and what it starts from."""
+        from sememe.training.weights import weights_hash
+
         plan = super().plan_of(text)
-        plan["content"]["start"] = "" if self.start is None else _hash(self.start.network)
+        plan["content"]["start"] = "" if self.start is None else weights_hash(self.start.network)
         return plan
 
     def rate_groups(self) -> Callable[[int], list[RateGroup]] | None:
@@ -175,11 +176,3 @@ def _opened(start: str | Path | ULMFiT) -> ULMFiT:
     if model.network is None:
         raise OptionError("The model to start from has not learned yet: call its fit first.")
     return model
-
-
-def _hash(network: Any) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in network.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.cpu().contiguous().numpy())
-    return digest.hexdigest()

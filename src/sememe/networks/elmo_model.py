@@ -147,6 +147,11 @@ class ELMo(WordModel):
     # ---- released files ---------------------------------------------------------------------
 
     @classmethod
+    def is_at(cls, path: Path) -> bool:
+        """Whether a path is the folder of an ELMo, or stands for released files."""
+        return find_bilm(path) is not None or super().is_at(path)
+
+    @classmethod
     def load(cls, folder: str | Path, *, vocabulary: str | Path | None = None) -> Self:
         """Open a model that was saved by `fit` or `save`, or the files of a released ELMo.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sememe.errors import ArtifactError
 from sememe.progress import History
-from sememe.storage.folder import MANIFEST, read_json
+from sememe.storage.folder import MANIFEST, check_format, read_json
 
 FORMAT = 1
 HISTORY, CURVE = "history.json", "loss.png"
@@ -27,10 +27,7 @@ def read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
         raise ArtifactError(f"{folder} is not a model of kind {kind} that was trained here.")
-    if manifest.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-        )
+    check_format(folder, manifest, FORMAT)
     return manifest
 
 

@@ -17,6 +17,7 @@ from sememe.networks.language_model import LanguageModel
 from sememe.networks.model_folder import FORMAT, WEIGHTS, WORDS, arrays_of, fill
 from sememe.networks.word_config import WordPreset
 from sememe.progress import SILENT, Reporter
+from sememe.storage.folder import kind_of_folder
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.prompts import Suggestion, cut_sentences, read_prompt, suggest_words
@@ -139,6 +140,11 @@ class WordModel(LanguageModel):
         return neighbors_of(batch, +1, self.config.vocab_size).targets_M
 
     # ---- the folder -----------------------------------------------------------------------------
+
+    @classmethod
+    def is_at(cls, path: Path) -> bool:
+        """Whether a path is the folder of a model of this kind."""
+        return kind_of_folder(path) == cls.kind
 
     def _write(self, folder: Path) -> None:
         write_tensors(folder / WEIGHTS, arrays_of(self.network))

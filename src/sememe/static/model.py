@@ -14,7 +14,14 @@ from sememe.progress import History, Reporter, as_reporter
 from sememe.static.callbacks import Callback
 from sememe.static.fitting import Request
 from sememe.static.loop import HISTORY, TENSORS
-from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.storage.folder import (
+    MANIFEST,
+    check_format,
+    check_replaceable,
+    read_json,
+    write_folder,
+    write_json,
+)
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.text.settings import TextSettings
@@ -196,10 +203,7 @@ class StaticModel:
         manifest = read_json(folder / MANIFEST)
         if not isinstance(manifest, dict) or manifest.get("kind") != cls.kind:
             raise ArtifactError(f"{folder} is not a {cls.kind} model; sememe.load may open it.")
-        if manifest.get("format") != FORMAT:
-            raise ArtifactError(
-                f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-            )
+        check_format(folder, manifest, FORMAT)
         try:
             model = cls(cls.config_class(**manifest["config"]))
             model.text = TextSettings(**manifest["text"])

@@ -139,15 +139,25 @@ def check_replaceable(folder: Path, kind: str) -> None:
     """Refuse to replace a folder that does not hold a model of this kind."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
-    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
+    if manifest_in(folder).get("kind") != kind:
         raise WriteError(f"{folder} exists and is not a {kind} model; choose another name.")
+
+
+def manifest_in(folder: Path) -> dict[str, Any]:
+    """What sememe.json says of a folder; nothing where it is none of ours."""
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def kind_of_folder(folder: Path) -> str | None:
     """What sememe.json says a folder holds; None where it is none of ours."""
-    if not (folder / MANIFEST).is_file():
-        return None
-    manifest = read_json(folder / MANIFEST)
-    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+    kind = manifest_in(folder).get("kind")
     return kind if isinstance(kind, str) else None
+
+
+def check_format(folder: Path, manifest: dict[str, Any], known: int) -> None:
+    """Refuse a folder that another version wrote in another format."""
+    if manifest.get("format") != known:
+        raise ArtifactError(
+            f"{folder} has format {manifest.get('format')!r}; this version reads {known}."
+        )

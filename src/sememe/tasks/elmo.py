@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Several
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,9 +16,7 @@ from sememe.errors import OptionError
 from sememe.examples.running_words import is_word, written
 from sememe.networks.elmo_encoder import ELMoEncoder
 from sememe.networks.elmo_model import ELMo
-from sememe.networks.interchange.layout import CONFIG, find_bilm
 from sememe.networks.words import NUM_MARKS, Reads
-from sememe.storage.folder import MANIFEST, read_json
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.words import READER_WIDTH, WordCoder
 from sememe.tokens.subwords import Encoding
@@ -51,22 +48,6 @@ class ELMoCoder(WordCoder):
             place = np.array([0], np.int32), np.array([len(word)], np.int32)
             found.append(Encoding(ids, *place, np.ones(1, np.bool_)))
         return found
-
-
-def elmo_of(model: Any) -> ELMo | None:
-    """The ELMo that a model is or that its folder or file holds; None if it is none."""
-    if isinstance(model, ELMo):
-        if model.network is None:
-            raise OptionError("The model has not learned yet: call its fit first.")
-        return model
-    if not isinstance(model, str | Path) or (Path(model) / CONFIG).is_file():
-        return None
-    path = Path(model)
-    if path.is_dir() and (path / MANIFEST).is_file():
-        manifest = read_json(path / MANIFEST)
-        is_own = isinstance(manifest, dict) and manifest.get("kind") == ELMo.kind
-        return ELMo.load(path) if is_own else None
-    return ELMo.load(path) if find_bilm(path) else None
 
 
 def new_elmo_coder(model: ELMo, config: FinetuneConfig) -> ELMoCoder:

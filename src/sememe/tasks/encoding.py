@@ -5,7 +5,7 @@ GPT start A delimiter B extract (Radford et al. 2018, 3.3).
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,59 +26,71 @@ class Framed(NamedTuple):
     is_cut: bool
 
 
-class Coder(Protocol):
+class Marks(NamedTuple):
+    """The ids that stand around one text, or around two; those inside stand only between two."""
+
+    before: tuple[int, ...]
+    behind_first: tuple[int, ...]  # they belong to the first text
+    before_second: tuple[int, ...]  # they belong to the second
+    after: tuple[int, ...]
+
+
+class Coder:
     """Turns texts into sequences for an encoder; words with vectors can have one as sub-words."""
 
+    kind: str  # bert, gpt or words
     length: int  # most tokens of a sequence, marks included
     unknown_id: int  # of a word that has no tokens
+    marks: Marks
 
     def encode(self, texts: Several[str]) -> list[Encoding]:
         """Cut texts into tokens that know their places in the text."""
+        raise NotImplementedError
+
+    def encode_words(self, words: Several[str]) -> list[Encoding]:
+        """Cut words that stand alone already; what reads characters takes each as it is."""
+        return self.encode(words)
 
     def room(self, num_texts: int) -> int:
         """How many tokens of so many texts fit into a sequence beside its marks."""
-
-    def frame(self, first: np.ndarray, second: np.ndarray | None = None) -> Framed:
-        """Put the marks around the ids of one text or two; the longer one is cut first."""
-
-
-class SubwordCoder:
-    """The sub-words of BERT or GPT with their marks."""
-
-    def __init__(self, tokenizer: SubwordTokenizer, kind: str, length: int) -> None:
-        self.tokenizer, self.kind, self.length = tokenizer, kind, length
-        if kind == "bert":
-            self.before, self.between, self.after = (
-                tokenizer.cls_id, tokenizer.sep_id, tokenizer.sep_id,
-            )  # fmt: skip
-        else:
-            self.before, self.between, self.after = map(tokenizer.id, MARKS)
-        self.unknown_id: int = tokenizer.unk_id if kind == "bert" else tokenizer.end_id
-
-    def encode(self, texts: Several[str]) -> list[Encoding]:
-        """Cut texts into sub-words; the names of special tokens in them are text like any other."""
-        return self.tokenizer.encode_batch(texts, specials=False)
-
-    def room(self, num_texts: int) -> int:
-        """How many tokens of so many texts fit into a sequence beside its marks."""
-        return self.length - 1 - num_texts
+        before, behind_first, before_second, after = map(len, self.marks)
+        inside = behind_first + before_second if num_texts == 2 else 0
+        return self.length - before - inside - after
 
     def frame(self, first: np.ndarray, second: np.ndarray | None = None) -> Framed:
         """Put the marks around the ids of one text or two; the longer one is cut first."""
         texts = [first] if second is None else [first, second]
         sizes = kept_sizes([len(text) for text in texts], self.room(len(texts)))
         is_cut = any(len(text) > size for text, size in zip(texts, sizes, strict=True))
-        texts = [text[:size] for text, size in zip(texts, sizes, strict=True)]
-        parts: list[np.ndarray | list[int]] = [[self.before], texts[0]]
+        marks = self.marks
+        parts: list[Any] = [marks.before, first[: sizes[0]]]
+        starts = [len(marks.before)]
         if second is not None:
-            parts += [[self.between], texts[1]]
-        parts.append([self.after])
-        ids_T = np.concatenate(parts).astype(np.int32)
+            parts += [marks.behind_first, marks.before_second, second[: sizes[1]]]
+            starts.append(sum(map(len, parts[:-1])))
+        ids_T = np.concatenate([*parts, marks.after]).astype(np.int32)
         segments_T = np.zeros(len(ids_T), np.int8)
-        if second is not None and self.kind == "bert":
-            segments_T[sizes[0] + 2 :] = 1
-        starts = (1,) if second is None else (1, sizes[0] + 2)
-        return Framed(Sequence(ids_T, segments_T), starts, tuple(sizes), is_cut)
+        if second is not None and self.kind != "gpt":
+            segments_T[starts[1] - len(marks.before_second) :] = 1
+        return Framed(Sequence(ids_T, segments_T), tuple(starts), tuple(sizes), is_cut)
+
+
+class SubwordCoder(Coder):
+    """The sub-words of BERT or GPT with their marks."""
+
+    def __init__(self, tokenizer: SubwordTokenizer, kind: str, length: int) -> None:
+        self.tokenizer, self.kind, self.length = tokenizer, kind, length
+        if kind == "bert":
+            before, between = tokenizer.cls_id, tokenizer.sep_id
+            after, self.unknown_id = between, tokenizer.unk_id
+        else:
+            before, between, after = map(tokenizer.id, MARKS)
+            self.unknown_id = tokenizer.end_id
+        self.marks = Marks((before,), (between,), (), (after,))
+
+    def encode(self, texts: Several[str]) -> list[Encoding]:
+        """Cut texts into sub-words; the names of special tokens in them are text like any other."""
+        return self.tokenizer.encode_batch(texts, specials=False)
 
 
 def kept_sizes(sizes: list[int], room: int) -> list[int]:

@@ -24,7 +24,14 @@ from sememe.networks.interchange.huggingface import (
 from sememe.networks.interchange.weights import Weights
 from sememe.networks.words import WordEncoder
 from sememe.progress import History
-from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.storage.folder import (
+    MANIFEST,
+    check_format,
+    check_replaceable,
+    manifest_in,
+    write_folder,
+    write_json,
+)
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tasks import ulmfit
 from sememe.tasks.elmo import ELMO
@@ -255,13 +262,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """What sememe.json says of a task; a folder of another kind is refused."""
     if not folder.is_dir():
         raise ArtifactError(f"There is no task at {folder}.")
-    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
-    if not isinstance(manifest, dict) or manifest.get("kind") != "task":
+    manifest = manifest_in(folder)
+    if manifest.get("kind") != "task":
         raise ArtifactError(f"{folder} is not a task that was fine-tuned here.")
-    if manifest.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-        )
+    check_format(folder, manifest, FORMAT)
     if manifest.get("task") not in HOMES:
         raise ArtifactError(f"{folder} is a task of kind {manifest.get('task')!r}, unknown here.")
     return manifest

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import nn
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.networks.awd import AWDNetwork
+from sememe.networks.awd_model import ULMFiT
 from sememe.networks.bert import BERTNetwork
 from sememe.networks.elmo_encoder import ELMoEncoder
+from sememe.networks.elmo_model import ELMo
 from sememe.networks.encoders import NetworkEncoder
 from sememe.networks.framing import Network
 from sememe.networks.gpt import GPTNetwork
@@ -23,26 +23,15 @@ from sememe.networks.interchange.huggingface import kind_of, load_folder
 from sememe.networks.layers import initialise
 from sememe.networks.subword_model import SubwordModel
 from sememe.networks.words import Reads, WordEncoder
-from sememe.storage.folder import MANIFEST, read_json
+from sememe.storage.folder import kind_of_folder
 from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.elmo import (
-    ELMoCoder,
-    described_elmo,
-    elmo_of,
-    new_elmo_coder,
-    new_elmo_encoder,
-)
+from sememe.tasks.elmo import ELMoCoder, described_elmo, new_elmo_coder, new_elmo_encoder
 from sememe.tasks.encoding import MARKS, SubwordCoder
-from sememe.tasks.ulmfit import (
-    ULMFiTCoder,
-    described_awd,
-    new_awd_encoder,
-    take_pooling,
-    ulmfit_of,
-)
-from sememe.tasks.words import WordCoder, described, new_word_encoder, words_of
+from sememe.tasks.ulmfit import ULMFiTCoder, described_awd, new_awd_encoder, take_pooling
+from sememe.tasks.words import WordCoder, described, model_of, new_word_encoder, words_of
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords import SubwordTokenizer
+from sememe.training.weights import weights_hash
 from sememe.vectors.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -72,11 +61,11 @@ def open_encoder(model: Any, config: FinetuneConfig, reads: Reads) -> Opened:
 
     `reads` is what the head will ask for, which readers of word vectors must know.
     """
-    if (elmo := elmo_of(model)) is not None:
+    if (elmo := model_of(ELMo, model)) is not None:
         return _open_elmo(new_elmo_coder(elmo, config), None, config, reads)
     if config.vectors:
         raise OptionError("vectors stand beside ELMo: the model to start from is none.")
-    if (ulmfit := ulmfit_of(model)) is not None:
+    if (ulmfit := model_of(ULMFiT, model)) is not None:
         words_of_it = ULMFiTCoder(ulmfit.vocabulary, ulmfit.text, config.length)
         return _open_ulmfit(ulmfit.network, words_of_it, None, config, reads)
     if (words := words_of(model)) is not None:
@@ -190,7 +179,7 @@ def _network_of(model: Any) -> tuple[Network, SubwordTokenizer, Earlier | None]:
 
 def _task_of(model: Any) -> Any:
     """The task that a folder holds, if it holds one; anything else as it is."""
-    if not isinstance(model, str | Path) or _kind(Path(model)) != "task":
+    if not isinstance(model, str | Path) or kind_of_folder(Path(model)) != "task":
         return model
     from sememe.tasks.folder import load
 
@@ -204,28 +193,12 @@ def _taken_from(task: Task) -> Earlier:
     return Earlier(head, task.labels, encoder)
 
 
-def _kind(folder: Path) -> str:
-    if not (folder / MANIFEST).is_file():
-        return ""
-    manifest = read_json(folder / MANIFEST)
-    return str(manifest.get("kind")) if isinstance(manifest, dict) else ""
-
-
 def set_dropout(network: Network, share: float) -> None:
     """Leave out that share in every place where a network leaves out some."""
     network.config = replace(network.config, dropout=share, attention_dropout=share)
     for part in network.modules():
         if isinstance(getattr(part, "dropout", None), float):
             part.dropout = share  # type: ignore[assignment]
-
-
-def weights_hash(module: nn.Module) -> str:
-    """A hash of every weight: what a run started from."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in module.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy())
-    return digest.hexdigest()
 
 
 def words_hash(objective: Any) -> dict[str, str]:

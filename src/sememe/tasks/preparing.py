@@ -18,8 +18,9 @@ from sememe.progress import SILENT, Reporter
 from sememe.tasks.config import DEFAULT_EPOCHS, HEAD_RATE, FinetuneConfig, default_rate
 from sememe.tasks.items import Item, fingerprint, random_order
 from sememe.tasks.objective import TaskObjective
-from sememe.tasks.opening import Opened, open_encoder, weights_hash, words_hash
+from sememe.tasks.opening import Opened, open_encoder, words_hash
 from sememe.tasks.words import reads_of
+from sememe.training.weights import weights_hash
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Several
-from typing import Any
 
 import numpy as np
 
@@ -39,6 +38,6 @@ def encode_texts(
     return items
 
 
-def is_gpt(coder: Any) -> bool:
+def is_gpt(coder: Coder) -> bool:
     """Whether sequences are made for a GPT."""
-    return getattr(coder, "kind", "") == "gpt"
+    return coder.kind == "gpt"

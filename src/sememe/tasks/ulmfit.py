@@ -17,20 +17,17 @@ import torch
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.examples.running_words import is_word, places_in, written
-from sememe.examples.sequences import Sequence
 from sememe.examples.word_rows import BEGIN_ID, END_ID, NUM_MARKS, UNKNOWN_ID
 from sememe.networks.awd import AWDNetwork
 from sememe.networks.awd_config import AWDConfig
 from sememe.networks.awd_encoder import AWDEncoder
-from sememe.networks.awd_model import ULMFiT
-from sememe.networks.interchange.layout import CONFIG
 from sememe.networks.model_folder import WORDS
 from sememe.networks.words import Reads
-from sememe.storage.folder import MANIFEST, read_json
+from sememe.storage.folder import MANIFEST
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.encoding import Framed, kept_sizes
+from sememe.tasks.encoding import Coder, Marks
 from sememe.tasks.objective import TaskObjective
 from sememe.tasks.words import settings_from
 from sememe.text.settings import TextSettings
@@ -45,11 +42,12 @@ KIND = "ulmfit"  # what sememe.json says of the network
 WEIGHTS = "head.safetensors"
 
 
-class ULMFiTCoder:
+class ULMFiTCoder(Coder):
     """Words as the language model has them; every text begins as a sentence does."""
 
     kind = "words"
     unknown_id = UNKNOWN_ID
+    marks = Marks((BEGIN_ID,), (END_ID,), (BEGIN_ID,), ())
 
     def __init__(self, vocabulary: Vocabulary, text: TextSettings, length: int) -> None:
         self.vocabulary, self.text, self.length = vocabulary, text, length
@@ -73,44 +71,8 @@ class ULMFiTCoder:
         found = self.vocabulary.find(written(piece, self.text))
         return UNKNOWN_ID if found < 0 else NUM_MARKS + found
 
-    def room(self, num_texts: int) -> int:
-        """How many words of so many texts fit into a sequence beside its marks."""
-        return self.length - (1 if num_texts == 1 else 3)
-
-    def frame(self, first: np.ndarray, second: np.ndarray | None = None) -> Framed:
-        """Put the marks of sentences before and between texts; the longer one is cut first."""
-        texts = [first] if second is None else [first, second]
-        sizes = kept_sizes([len(text) for text in texts], self.room(len(texts)))
-        is_cut = any(len(text) > size for text, size in zip(texts, sizes, strict=True))
-        parts: list[Any] = [[BEGIN_ID], first[: sizes[0]]]
-        starts: tuple[int, ...] = (1,)
-        if second is not None:
-            parts += [[END_ID, BEGIN_ID], second[: sizes[1]]]
-            starts = (1, sizes[0] + 3)
-        ids_T = np.concatenate(parts).astype(np.int32)
-        segments_T = np.zeros(len(ids_T), np.int8)
-        if second is not None:
-            segments_T[sizes[0] + 2 :] = 1
-        return Framed(Sequence(ids_T, segments_T), starts, tuple(sizes), is_cut)
-
 
 # ---- from what a user gives -----------------------------------------------------------------
-
-
-def ulmfit_of(model: Any) -> ULMFiT | None:
-    """The ULMFiT that a model is or that its folder holds; None if it is none."""
-    if isinstance(model, ULMFiT):
-        if model.network is None:
-            raise OptionError("The model has not learned yet: call its fit first.")
-        return model
-    if not isinstance(model, str | Path) or (Path(model) / CONFIG).is_file():
-        return None
-    path = Path(model)
-    if not (path / MANIFEST).is_file():
-        return None
-    manifest = read_json(path / MANIFEST)
-    is_own = isinstance(manifest, dict) and manifest.get("kind") == ULMFiT.kind
-    return ULMFiT.load(path) if is_own else None
 
 
 def new_awd_encoder(network: AWDNetwork, reads: Reads, config: FinetuneConfig) -> AWDEncoder:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence as Several
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 
 from sememe.errors import OptionError
 from sememe.examples.running_words import places_in, written
-from sememe.examples.sequences import Sequence
 from sememe.networks.interchange.layout import CONFIG
+from sememe.networks.word_model import WordModel
 from sememe.networks.words import BETWEEN_ID, NUM_MARKS, START_ID, UNKNOWN_ID, Reads, WordEncoder
 from sememe.static.model import StaticModel
-from sememe.storage.folder import MANIFEST, read_json
+from sememe.storage.folder import manifest_in
 from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.encoding import Framed, kept_sizes
+from sememe.tasks.encoding import Coder, Marks
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords import Encoding
 from sememe.vectors import WordVectors, load
@@ -27,16 +27,19 @@ from sememe.vectors.lexicon import Lexicon
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
 
+Model = TypeVar("Model", bound=WordModel)
+
 # A word alone knows nothing of its neighbors: tags and answers are read by a BiLSTM.
 READER_WIDTH = 128
 _DROPOUT = 0.1
 
 
-class WordCoder:
+class WordCoder(Coder):
     """Words as the vectors were made of them, with a mark before and between texts."""
 
     kind = "words"
     unknown_id = UNKNOWN_ID
+    marks = Marks((START_ID,), (), (BETWEEN_ID,), ())
 
     def __init__(self, lexicon: Lexicon, text: TextSettings, length: int) -> None:
         self.lexicon, self.text, self.length = lexicon, text, length
@@ -76,26 +79,6 @@ class WordCoder:
     def _written(self, word: str) -> str:
         return self.lexicon.spelling(written(word, self.text))
 
-    def room(self, num_texts: int) -> int:
-        """How many words of so many texts fit into a sequence beside its marks."""
-        return self.length - num_texts
-
-    def frame(self, first: np.ndarray, second: np.ndarray | None = None) -> Framed:
-        """Put the marks before the ids of one text or two; the longer one is cut first."""
-        texts = [first] if second is None else [first, second]
-        sizes = kept_sizes([len(text) for text in texts], self.room(len(texts)))
-        is_cut = any(len(text) > size for text, size in zip(texts, sizes, strict=True))
-        parts: list[Any] = [[START_ID], first[: sizes[0]]]
-        if second is not None:
-            parts += [[BETWEEN_ID], second[: sizes[1]]]
-        ids_T = np.concatenate(parts).astype(np.int32)
-        segments_T = np.zeros(len(ids_T), np.int8)
-        starts: tuple[int, ...] = (1,)
-        if second is not None:
-            segments_T[sizes[0] + 1 :] = 1
-            starts = (1, sizes[0] + 2)
-        return Framed(Sequence(ids_T, segments_T), starts, tuple(sizes), is_cut)
-
 
 # ---- from what a user gives -----------------------------------------------------------------
 
@@ -110,6 +93,17 @@ def reads_of(task: Task) -> Reads:
     return _READS.get(task.name, "texts")
 
 
+def model_of(kind: type[Model], given: Any) -> Model | None:
+    """The model of a kind that is given, or that a path stands for; None if it is none."""
+    if isinstance(given, kind):
+        if given.network is None:
+            raise OptionError("The model has not learned yet: call its fit first.")
+        return given
+    if not isinstance(given, str | Path) or (Path(given) / CONFIG).is_file():
+        return None
+    return kind.load(given) if kind.is_at(Path(given)) else None
+
+
 def words_of(model: Any) -> tuple[Lexicon, TextSettings] | None:
     """The word vectors that a model is or holds, and how its text is cut; None if it has none."""
     if isinstance(model, StaticModel):
@@ -120,24 +114,18 @@ def words_of(model: Any) -> tuple[Lexicon, TextSettings] | None:
         return None
     path = Path(model)
     if path.is_dir():
-        manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else None
-        if (path / CONFIG).is_file() or not isinstance(manifest, dict):
+        manifest = manifest_in(path)
+        if (path / CONFIG).is_file() or not manifest:
             return None
         if manifest.get("kind") in ("task", "bert", "gpt"):
             return None
-        vectors = load(path)
-        return Lexicon(vectors), _kept(manifest) or _guessed(vectors)
+        vectors, kept = load(path), manifest.get("text")
+        text = settings_from(kept) if isinstance(kept, dict) else _guessed(vectors)
+        return Lexicon(vectors), text
     if path.is_file():
         vectors = load(path)
         return Lexicon(vectors), _guessed(vectors)
     return None
-
-
-def _kept(manifest: dict[str, Any]) -> TextSettings | None:
-    kept = manifest.get("text")
-    if not isinstance(kept, dict):
-        return None
-    return settings_from(kept)
 
 
 def settings_from(kept: dict[str, Any]) -> TextSettings:

@@ -1,7 +1,8 @@
-"""The weights of a module by name: taken out, and put back."""
+"""The weights of a module by name: taken out, told apart, and put back."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 import torch
@@ -19,6 +20,15 @@ def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
             seen.add(id(tensor))
             found[name] = tensor.detach()
     return found
+
+
+def weights_hash(module: nn.Module) -> str:
+    """A hash of every weight: what a run started from."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy())
+    return digest.hexdigest()
 
 
 def take_weights(module: nn.Module, kept: Mapping[str, torch.Tensor], place: str) -> None:

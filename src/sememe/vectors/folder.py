@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import ArtifactError, WriteError
-from sememe.storage.folder import MANIFEST, read_json, write_folder, write_json
+from sememe.storage.folder import MANIFEST, check_format, read_json, write_folder, write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.index import ApproximateIndex
@@ -98,10 +98,7 @@ def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
 def load_folder(folder: Path, limit: int | None = None) -> WordVectors:
     """Map the vectors of a folder of ours, plain ones or those of a trained model."""
     manifest = _manifest(folder)
-    if manifest.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-        )
+    check_format(folder, manifest, FORMAT)
     tensors = read_tensors(folder / TENSORS)
     if (options := subword_options(manifest)) is not None:
         vocabulary = Vocabulary.from_tensors(tensors)

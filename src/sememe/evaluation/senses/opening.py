@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.networks.interchange.layout import CONFIG, find_bilm
-from sememe.storage.folder import MANIFEST, read_json
+from sememe.storage.folder import manifest_in
 from sememe.text.settings import TextSettings
 from sememe.vectors import WordVectors, load
 
@@ -51,7 +51,7 @@ def open_model(
 def _open_path(
     path: Path, layers: Any, language: str, limit: int | None, device: str, reporter: Reporter
 ) -> Speaker:
-    manifest = _manifest(path)
+    manifest = manifest_in(path)
     if (path / CONFIG).is_file():
         _need_torch()
         from sememe.networks.interchange.huggingface import load_folder
@@ -73,12 +73,6 @@ def _open_path(
     settings = TextSettings.from_dict(kept) if isinstance(kept, dict) else None
     kind = str(manifest.get("kind", "vectors"))
     return _words(kind, load(path, limit), settings, language)
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    """What sememe.json says, where there is one."""
-    manifest = read_json(path / MANIFEST) if (path / MANIFEST).is_file() else {}
-    return manifest if isinstance(manifest, dict) else {}
 
 
 def _need_torch() -> None:

@@ -22,7 +22,14 @@ from sememe.networks.interchange.layout import CONFIG, TENSORS
 from sememe.networks.interchange.names import Network, places_of, prefix_of, tensors_of
 from sememe.networks.interchange.weights import Weights
 from sememe.networks.model_folder import FORMAT
-from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.storage.folder import (
+    MANIFEST,
+    check_replaceable,
+    manifest_in,
+    read_json,
+    write_folder,
+    write_json,
+)
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import write_tensors
 from sememe.tokens.subwords import SubwordTokenizer
@@ -122,8 +129,7 @@ def load_network(folder: str | Path) -> Network:
 
 def _seen_length(folder: Path, config: BERTConfig | GPTConfig) -> int:
     """How many positions our own training has taught; others' do not say, nor need sine waves."""
-    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
-    training = manifest.get("training") if isinstance(manifest, dict) else None
+    training = manifest_in(folder).get("training")
     length = training.get("length") if isinstance(training, dict) else None
     if not isinstance(length, int) or config.positions == "sinusoidal":
         return config.max_length
@@ -132,12 +138,10 @@ def _seen_length(folder: Path, config: BERTConfig | GPTConfig) -> int:
 
 def _config(folder: Path) -> BERTConfig | GPTConfig:
     config = from_huggingface(read_json(folder / CONFIG), str(folder / CONFIG))
-    if (folder / MANIFEST).is_file():
-        # Their file cannot say that positions are sine waves, and need not: it holds the table.
-        manifest = read_json(folder / MANIFEST)
-        ours = manifest.get("config") if isinstance(manifest, dict) else None
-        if isinstance(ours, dict) and ours.get("positions") == "sinusoidal":
-            return type(config)(**{**config.to_dict(), "positions": "sinusoidal"})
+    # Their file cannot say that positions are sine waves, and need not: it holds the table.
+    ours = manifest_in(folder).get("config")
+    if isinstance(ours, dict) and ours.get("positions") == "sinusoidal":
+        return type(config)(**{**config.to_dict(), "positions": "sinusoidal"})
     return config
 
 

@@ -13,7 +13,14 @@ from sememe.progress import History
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig, Loss
 from sememe.static.fasttext.classifier.weights import Matrix, Weights
 from sememe.static.model import FORMAT
-from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_folder, write_json
+from sememe.storage.folder import (
+    MANIFEST,
+    check_format,
+    check_replaceable,
+    read_json,
+    write_folder,
+    write_json,
+)
 from sememe.storage.provenance import provenance
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.text.settings import TextSettings
@@ -123,10 +130,7 @@ def load_folder(folder: Path, kind: type[FastTextClassifier]) -> FastTextClassif
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("kind") != kind.kind:
         raise ArtifactError(f"{folder} is not a {kind.kind} model; sememe.load may open it.")
-    if manifest.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{folder} has format {manifest.get('format')!r}; this version reads {FORMAT}."
-        )
+    check_format(folder, manifest, FORMAT)
     try:
         model = kind(FastTextClassifierConfig(**manifest["config"]))
         model.text = TextSettings(**manifest["text"])
