@@ -38,6 +38,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
+def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def toy_vectors() -> WordVectors:
     """Thirteen words whose neighbors and analogies are known."""
     noise = np.random.default_rng(1).normal(0, 0.01, (len(PLACES), 4))

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from sememe.networks.nnlm_model import NNLM as NNLM
     from sememe.networks.pretraining import BERT as BERT
     from sememe.networks.pretraining import GPT as GPT
-    from sememe.static.counts import Counts as Counts
-    from sememe.static.counts import CountsConfig as CountsConfig
-    from sememe.static.fasttext.classifier import FastTextClassifier as FastTextClassifier
-    from sememe.static.fasttext.classifier import (
+    from sememe.static.counts.config import CountsConfig as CountsConfig
+    from sememe.static.counts.model import Counts as Counts
+    from sememe.static.fasttext.classifier.config import (
         FastTextClassifierConfig as FastTextClassifierConfig,
     )
+    from sememe.static.fasttext.classifier.model import FastTextClassifier as FastTextClassifier
     from sememe.static.fasttext.config import FastTextConfig as FastTextConfig
     from sememe.static.fasttext.model import FastText as FastText
-    from sememe.static.glove import GloVe as GloVe
-    from sememe.static.glove import GloVeConfig as GloVeConfig
-    from sememe.static.ngram import NGram as NGram
-    from sememe.static.ngram import NGramConfig as NGramConfig
-    from sememe.static.onehot import OneHot as OneHot
-    from sememe.static.onehot import OneHotConfig as OneHotConfig
-    from sememe.static.word2vec import Word2Vec as Word2Vec
-    from sememe.static.word2vec import Word2VecConfig as Word2VecConfig
+    from sememe.static.glove.config import GloVeConfig as GloVeConfig
+    from sememe.static.glove.model import GloVe as GloVe
+    from sememe.static.ngram.config import NGramConfig as NGramConfig
+    from sememe.static.ngram.model import NGram as NGram
+    from sememe.static.onehot.config import OneHotConfig as OneHotConfig
+    from sememe.static.onehot.model import OneHot as OneHot
+    from sememe.static.word2vec.config import Word2VecConfig as Word2VecConfig
+    from sememe.static.word2vec.model import Word2Vec as Word2Vec
     from sememe.tasks.answer import Answer as Answer
     from sememe.tasks.choose import Choose as Choose
     from sememe.tasks.classify import Classify as Classify
@@ -63,23 +63,23 @@ _HOMES = {
     "BERT": "sememe.networks.pretraining",
     "Choose": "sememe.tasks.choose",
     "Classify": "sememe.tasks.classify",
-    "Counts": "sememe.static.counts",
-    "CountsConfig": "sememe.static.counts",
+    "Counts": "sememe.static.counts.model",
+    "CountsConfig": "sememe.static.counts.config",
     "ELMo": "sememe.networks.elmo_model",
     "FastText": "sememe.static.fasttext.model",
-    "FastTextClassifier": "sememe.static.fasttext.classifier",
-    "FastTextClassifierConfig": "sememe.static.fasttext.classifier",
+    "FastTextClassifier": "sememe.static.fasttext.classifier.model",
+    "FastTextClassifierConfig": "sememe.static.fasttext.classifier.config",
     "FastTextConfig": "sememe.static.fasttext.config",
     "FinetuneConfig": "sememe.tasks.config",
     "GPT": "sememe.networks.pretraining",
-    "GloVe": "sememe.static.glove",
-    "GloVeConfig": "sememe.static.glove",
+    "GloVe": "sememe.static.glove.model",
+    "GloVeConfig": "sememe.static.glove.config",
     "Ladder": "sememe.ladder.running",
-    "NGram": "sememe.static.ngram",
-    "NGramConfig": "sememe.static.ngram",
+    "NGram": "sememe.static.ngram.model",
+    "NGramConfig": "sememe.static.ngram.config",
     "NNLM": "sememe.networks.nnlm_model",
-    "OneHot": "sememe.static.onehot",
-    "OneHotConfig": "sememe.static.onehot",
+    "OneHot": "sememe.static.onehot.model",
+    "OneHotConfig": "sememe.static.onehot.config",
     "Pairs": "sememe.tasks.pairs",
     "RateCurve": "sememe.training.rate_search",
     "Regress": "sememe.tasks.regress",
@@ -91,8 +91,8 @@ _HOMES = {
     "TokenStore": "sememe.tokens.store",
     "Transformer": "sememe.tasks.translate",
     "ULMFiT": "sememe.networks.awd_model",
-    "Word2Vec": "sememe.static.word2vec",
-    "Word2VecConfig": "sememe.static.word2vec",
+    "Word2Vec": "sememe.static.word2vec.model",
+    "Word2VecConfig": "sememe.static.word2vec.config",
     "WordVectors": "sememe.vectors",
     "docstring_rows": "sememe.examples.docstrings",
     "docstring_texts": "sememe.examples.docstrings",

@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 import benchmark_files as files
+from untrained import write_bert
 
 QUICK = ("--steps", 2, "--batch-size", 4, "--length", 32, "--device", "cpu", "--quiet")
 GLUE_FILES = {"CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI"}
@@ -21,17 +22,9 @@ GLUE_FILES = {"CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI-m", "MNLI-mm", "QNL
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory) -> Path:
     """The folder of a BERT that has learned nothing."""
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.interchange.huggingface import save_folder
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
-
     texts = [*files.GOOD, *files.BAD, "小明在北京喝了牛奶。猫喜欢什么？", "John Smith Berlin Paris"]
-    tokenizer = train_tokenizer(texts * 3, kind="wordpiece", vocab_size=200, min_frequency=1)
-    config = bert_config("tiny", vocab_size=tokenizer.vocab_size, max_length=64, width=16)
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    save_folder(BERTNetwork(config), tokenizer, folder)
-    return folder
+    return write_bert(folder, texts * 3, vocab_size=200, max_length=64, width=16)
 
 
 @pytest.fixture(scope="session")

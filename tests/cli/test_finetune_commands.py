@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from untrained import write_bert
 
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -24,19 +25,8 @@ QUICK = (
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """The folder of an untrained BERT."""
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.interchange.huggingface import save_folder
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
-
-    texts = [text for text, _ in ROWS] * 2
-    tokenizer = train_tokenizer(texts, kind="wordpiece", vocab_size=200, min_frequency=1)
-    config = bert_config(
-        "tiny", vocab_size=tokenizer.vocab_size, max_length=32, width=32, initial_std=0.1
-    )
-    folder = tmp_path_factory.mktemp("models") / "bert"
-    save_folder(BERTNetwork(config), tokenizer, folder)
-    return folder
+    texts, folder = [text for text, _ in ROWS] * 2, tmp_path_factory.mktemp("models") / "bert"
+    return write_bert(folder, texts, vocab_size=200, max_length=32, width=32, initial_std=0.1)
 
 
 @pytest.fixture

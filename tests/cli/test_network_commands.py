@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from untrained import write_bert
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -26,16 +27,10 @@ TIRED = "The animal didn't cross the street because it was too tired"
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     """The folder of a small BERT that has learned nothing."""
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
-
-    pieces = train_tokenizer(TEXTS, kind="wordpiece", vocab_size=260, min_frequency=1)
-    sizes = {"vocab_size": pieces.vocab_size, "max_length": 32, "width": 32, "num_layers": 4}
-    network = BERTNetwork(bert_config("tiny", **sizes, initial_std=0.3))
-    folder = tmp_path_factory.mktemp("networks") / "bert"
-    save_folder(network, pieces, folder)
-    return folder
+    return write_bert(
+        tmp_path_factory.mktemp("networks") / "bert", TEXTS, vocab_size=260, max_length=32,
+        width=32, num_layers=4, initial_std=0.3,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +164,7 @@ def test_embed_chinese_words(sememe, bert, gpt):
         words = [line.split("\t")[1] for line in lines_of(Path("w.tsv"))[1:]]
         assert {"国王", "女王", "宫殿", "吃早饭"} & set(words) >= {"国王", "女王", "宫殿"}
         assert words[-1] == "王" and len(np.load("w.npy")) == len(words)
+        assert all(words)  # a blank is none
 
 
 def test_embed_with_word_vectors(sememe, vector_file, toy_vectors):

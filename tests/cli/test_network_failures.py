@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from untrained import write_bert
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from sememe.networks.interchange.huggingface import load_folder, save_folder  # noqa: E402
+from sememe.networks.interchange.huggingface import load_folder  # noqa: E402
 from sememe.storage.tensors import read_tensors, write_tensors  # noqa: E402
 
 TEXTS = ["The animal didn't cross the street because it was too tired.", "国王和女王吃早饭。"] * 3
@@ -25,15 +26,8 @@ TENSOR = "bert.encoder.layer.1.output.dense.bias"
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a small BERT that has learned nothing."""
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
-
-    pieces = train_tokenizer(TEXTS, kind="wordpiece", vocab_size=220, min_frequency=1)
-    sizes = {"vocab_size": pieces.vocab_size, "max_length": 24, "width": 32}
     folder = tmp_path_factory.mktemp("whole") / "bert"
-    save_folder(BERTNetwork(bert_config("tiny", **sizes)), pieces, folder)
-    return folder
+    return write_bert(folder, TEXTS, vocab_size=220, max_length=24, width=32)
 
 
 @pytest.fixture

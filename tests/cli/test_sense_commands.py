@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from untrained import write_bert
 
 from sememe.vectors import WordVectors
 
@@ -43,15 +44,7 @@ def test_the_built_in_sets_as_json(sememe, files):
 @pytest.fixture
 def bert(files):
     pytest.importorskip("torch")
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.interchange.huggingface import save_folder
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
-
-    tokenizer = train_tokenizer([ROWS], kind="wordpiece", vocab_size=200, min_frequency=1)
-    sizes = {"vocab_size": tokenizer.vocab_size, "max_length": 32, "width": 32}
-    network = BERTNetwork(bert_config("tiny", **sizes)).eval()
-    save_folder(network, tokenizer, files / "bert")
+    write_bert(files / "bert", [ROWS], vocab_size=200, max_length=32, width=32)
 
 
 def test_a_network_layer_by_layer(sememe, bert):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from untrained import write_bert
 
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -21,19 +22,9 @@ QUICK = (
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """The folder of an untrained BERT."""
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.interchange.huggingface import save_folder
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
-
     texts = [CONTEXT, "猫坐在垫子上,狗在街上跑", "where is the cat"] * 2
-    tokenizer = train_tokenizer(texts, kind="wordpiece", vocab_size=220, min_frequency=1)
-    config = bert_config(
-        "tiny", vocab_size=tokenizer.vocab_size, max_length=32, width=32, initial_std=0.1
-    )
     folder = tmp_path_factory.mktemp("models") / "bert"
-    save_folder(BERTNetwork(config), tokenizer, folder)
-    return folder
+    return write_bert(folder, texts, vocab_size=220, max_length=32, width=32, initial_std=0.1)
 
 
 def test_tags_of_files_and_of_running_text(sememe, model, tmp_path):

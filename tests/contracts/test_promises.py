@@ -18,11 +18,9 @@ CHINESE = "国王和女王在宫殿里吃早饭，孩子们学习自然语言处
 
 
 @pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "english.txt").write_text(ENGLISH, encoding="utf-8")
-    (tmp_path / "chinese.txt").write_text(CHINESE, encoding="utf-8")
-    return tmp_path
+def files(place: Path) -> None:
+    (place / "english.txt").write_text(ENGLISH, encoding="utf-8")
+    (place / "chinese.txt").write_text(CHINESE, encoding="utf-8")
 
 
 @every_model

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from hearing import Notes
+from stopping import assert_equal, ctrl_c_at
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -48,31 +50,10 @@ def bert(**options: Any) -> BERT:
     return BERT("tiny", **{**SMALL, "vocab_size": 220, **options})
 
 
-def weights(model: Any) -> dict[str, np.ndarray]:
-    return {name: value.detach().numpy() for name, value in model.network.named_parameters()}
-
-
-def assert_equal(first: Any, second: Any) -> None:
-    theirs = weights(second)
-    for name, value in weights(first).items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
-
-
-class Notes:
-    """Hears what a run says."""
-
-    def __init__(self) -> None:
-        from sememe.progress import Reporter
-
-        self.lines: list[str] = []
-        self.reporter = Reporter(quiet=True)
-        self.reporter.note = self.lines.append  # type: ignore[method-assign]
-
-
 def test_both_languages_are_learned_and_measured(texts):
     notes = Notes()
     options = {"steps": 400, "learning_rate": 0.01, "smoothing": 0.3}
-    model = bert(**options, dropout=0.0, attention_dropout=0.0).fit(texts, progress=notes.reporter)
+    model = bert(**options, dropout=0.0, attention_dropout=0.0).fit(texts, progress=notes)
     figures = model.history.last()
     for mark in ("", "en_", "zh_"):
         own = {n: figures[f"validation_{mark}{n}"] for n in ("masked_loss", "unigram_loss")}
@@ -131,19 +112,10 @@ def test_a_tokenizer_may_be_given_and_a_gpt_mixes_too(texts, tmp_path):
     )
 
 
-def test_ctrl_c_then_resume_to_the_bit(texts, tmp_path, monkeypatch):
-    whole = bert().fit(texts)
-    out, original = tmp_path / "model", MixedBatches.batch
-
-    def batch(self: Any, step: int) -> Any:
-        if step == 7:
-            os.kill(os.getpid(), signal.SIGINT)
-        return original(self, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MixedBatches, "batch", batch)
-        with pytest.raises(KeyboardInterrupt):
-            bert().fit(texts, out=out)
+def test_ctrl_c_then_resume_to_the_bit(texts, tmp_path):
+    whole, out = bert().fit(texts), tmp_path / "model"
+    with ctrl_c_at(7, MixedBatches):
+        bert().fit(texts, out=out)
     with pytest.raises(OptionError, match=r"smoothing was 0\.7, is 0\.3"):
         bert(smoothing=0.3).fit(texts, tokenizer=whole.tokenizer, out=out, resume=True)
     assert_equal(whole, bert().fit(texts, out=out, resume=True))
@@ -165,8 +137,8 @@ def test_what_is_wrong_names_the_language(texts, tmp_path):
 def test_one_language_without_validation_does_not_stop_the_other(texts):
     notes = Notes()
     few = {"en": texts["en"], "zh": ["国王喜欢苹果。他们学习语言。"]}
-    model = bert(next_sentence=False, validation_share=0.1).fit(few, progress=notes.reporter)
-    assert any("without validation of zh" in line for line in notes.lines)
+    model = bert(next_sentence=False, validation_share=0.1).fit(few, progress=notes)
+    assert "without validation of zh" in notes
     figures = model.history.last()
     assert "validation_en_masked_loss" in figures and "validation_zh_masked_loss" not in figures
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from sememe.errors import ArtifactError, OptionError
 from sememe.examples.randomness import number, numbers
 from sememe.examples.word_rows import WordRows
 from sememe.examples.word_windows import windows_before, windows_behind
+from stopping import assert_equal, killed_at
 
 torch = pytest.importorskip("torch")
 
@@ -51,11 +51,7 @@ SENTENCES = [
     ["国王", "和", "女王", "在", "宫殿", "里", "吃", "早饭"],
 ] * 30
 
-
-@pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 # ---- windows ------------------------------------------------------------------------------------
@@ -266,25 +262,10 @@ def test_the_folder_serves_word_commands(trained, place):
 
 def test_stopped_and_resumed_is_never_stopped(place):
     whole = NNLM(**QUICK).fit(SENTENCES, out="whole")
-    from sememe.training.loop import Loop
-
-    class StoppedError(Exception):
-        pass
-
-    look = Loop._look
-
-    def stop(loop):
-        look(loop)
-        if loop.step == 12:
-            loop._checkpoint()
-            raise StoppedError
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(Loop, "_look", stop)
+    with killed_at(12):
         NNLM(**QUICK).fit(SENTENCES, out="parts")
     resumed = NNLM(**QUICK).fit(SENTENCES, out="parts", resume=True)
-    for name, value in whole.network.state_dict().items():
-        assert torch.equal(value, resumed.network.state_dict()[name]), name
+    assert_equal(whole, resumed)
     again = NNLM(**QUICK).fit(SENTENCES, out="parts", resume=True)
     assert again.history.last() == resumed.history.last()
 

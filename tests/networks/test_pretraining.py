@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from stopping import assert_equal, ctrl_c_at
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -72,16 +73,6 @@ def gpt(**options: Any) -> GPT:
     return GPT("tiny", **{**SMALL, "vocab_size": 300, **options})
 
 
-def weights(model: Any) -> dict[str, np.ndarray]:
-    return {name: value.detach().numpy() for name, value in model.network.named_parameters()}
-
-
-def assert_equal(first: Any, second: Any) -> None:
-    theirs = weights(second)
-    for name, value in weights(first).items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
-
-
 @pytest.mark.parametrize("make", [bert, gpt])
 def test_it_learns(make, corpus):
     model = make(steps=80, learning_rate=0.005).fit(corpus)
@@ -130,21 +121,12 @@ def test_equal_runs_are_equal_to_the_bit_and_workers_train_without_validation(co
     assert_equal(first, third)
 
 
-def test_ctrl_c_then_resume(corpus, tmp_path, monkeypatch):
+def test_ctrl_c_then_resume(corpus, tmp_path):
     from sememe.examples.masked_batches import MaskedBatches
 
-    whole = bert().fit(corpus)
-    out, original = tmp_path / "model", MaskedBatches.batch
-
-    def batch(self: Any, step: int) -> Any:
-        if step == 7:
-            os.kill(os.getpid(), signal.SIGINT)
-        return original(self, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MaskedBatches, "batch", batch)
-        with pytest.raises(KeyboardInterrupt):
-            bert().fit(corpus, out=out)
+    whole, out = bert().fit(corpus), tmp_path / "model"
+    with ctrl_c_at(7, MaskedBatches):
+        bert().fit(corpus, out=out)
     assert not out.exists() and Checkpoints(f"{out}.checkpoints").latest() is not None
     with pytest.raises(OptionError, match=r"rate was 0.15, is 0.4"):
         bert(rate=0.4).fit(corpus, out=out, resume=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from typing import Any
 
 import pytest
+
+from stopping import assert_equal, ctrl_c_at
 
 torch = pytest.importorskip("torch")
 
@@ -35,7 +35,7 @@ def test_options_left_alone_become_the_papers():
         ULMFiTTrainingConfig(optimizer="sgd")  # type: ignore[arg-type]
 
 
-def test_a_stop_while_averaging_changes_nothing(tmp_path, monkeypatch):
+def test_a_stop_while_averaging_changes_nothing(tmp_path):
     from sememe.examples.word_rows import WordRowBatches
 
     def fit(out: str, resume: bool = False) -> ULMFiT:
@@ -48,19 +48,10 @@ def test_a_stop_while_averaging_changes_nothing(tmp_path, monkeypatch):
     after = whole.network.state_dict()
     # It has averaged: where it ends is not where SGD alone would.
     assert any(not torch.equal(before[name], after[name]) for name in before)
-    batch = WordRowBatches.batch
-
-    def stops(self: Any, step: int) -> Any:
-        if step == 21 and not self.is_fixed:
-            os.kill(os.getpid(), signal.SIGINT)
-        return batch(self, step)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(WordRowBatches, "batch", stops)
+    with ctrl_c_at(21, WordRowBatches):
         fit("parts")
     assert (tmp_path / "parts.checkpoints").is_dir()
     resumed = fit("parts", resume=True)
-    for name, value in after.items():
-        assert torch.equal(value, resumed.network.state_dict()[name]), name
+    assert_equal(whole, resumed)
     opened = ULMFiT.load(tmp_path / "parts")
     assert opened.training == whole.training

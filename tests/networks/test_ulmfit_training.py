@@ -12,6 +12,7 @@ import sememe
 from sememe.errors import ArtifactError, OptionError
 from sememe.training.config import TrainingConfig
 from sememe.training.schedules import rate_at
+from stopping import assert_equal, killed_at
 
 torch = pytest.importorskip("torch")
 
@@ -32,11 +33,7 @@ SENTENCES = [
 ] * 30
 REVIEWS = [line.split() for line in ("the old film was dull", "a young film by the sea")] * 20
 
-
-@pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def test_the_slanted_triangle_is_that_of_the_paper():
@@ -71,8 +68,6 @@ def test_it_learns_to_foretell_words_and_opens_as_it_was_saved(place):
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_stopped_and_resumed_is_never_stopped(is_second):
-    from sememe.training.loop import Loop
-
     start = ULMFiT(**{**QUICK, "steps": 5}).fit(SENTENCES) if is_second else None
     own = {**QUICK, "layer_decay": 0.4}
     if is_second:
@@ -81,24 +76,11 @@ def test_stopped_and_resumed_is_never_stopped(is_second):
     def fit(out: str, resume: bool = False) -> ULMFiT:
         return ULMFiT(start=start, **own).fit(REVIEWS, out=out, resume=resume)
 
-    class StoppedError(Exception):
-        pass
-
-    look = Loop._look
-
-    def stop(loop):
-        look(loop)
-        if loop.step == 12:
-            loop._checkpoint()
-            raise StoppedError
-
     whole = fit("whole")
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(Loop, "_look", stop)
+    with killed_at(12):
         fit("parts")
     resumed = fit("parts", resume=True)
-    for name, value in whole.network.state_dict().items():
-        assert torch.equal(value, resumed.network.state_dict()[name]), name
+    assert_equal(whole, resumed)
     assert fit("parts", resume=True).history.last() == resumed.history.last()
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sememe.examples.huffman import build_tree
-from sememe.static.fasttext.classifier import FastTextClassifierConfig, reference
+from sememe.static.fasttext.classifier import reference
+from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.dictionary import encode
 from sememe.static.fasttext.classifier.scanning import scan
 from sememe.static.fasttext.classifier.training import ClassifierRun

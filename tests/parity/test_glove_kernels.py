@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from sememe.static.glove import GloVeConfig, kernels, reference
+from sememe.static.glove import kernels, reference
+from sememe.static.glove.config import GloVeConfig
 from sememe.static.glove.training import row_size, step_limits, way_through
 from sememe.static.rows import matrix
 

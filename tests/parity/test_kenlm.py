@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sememe.static.ngram import NGram
+from sememe.static.ngram.model import NGram
 
 DATA = Path(__file__).parents[1] / "data" / "kenlm"
 FIGURES = json.loads((DATA / "figures.json").read_text())

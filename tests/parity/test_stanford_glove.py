@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sememe.static.glove import GloVeConfig, kernels, reference
+from sememe.static.glove import kernels, reference
+from sememe.static.glove.config import GloVeConfig
 from sememe.static.glove.training import row_size, step_limits, with_mean_of_rarest
 from sememe.static.rows import matrix
 

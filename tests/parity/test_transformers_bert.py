@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from peers import assert_equal_gradients  # noqa: E402
+
 from sememe.examples.batches import Batch  # noqa: E402
 from sememe.networks.bert import BERTNetwork  # noqa: E402
 from sememe.networks.config import BERTConfig  # noqa: E402
@@ -19,7 +21,7 @@ from sememe.networks.interchange.huggingface import (  # noqa: E402
     load_network,
     write_network,
 )
-from sememe.networks.interchange.names import places_of, prefix_of, tensors_of  # noqa: E402
+from sememe.networks.interchange.names import tensors_of  # noqa: E402
 from sememe.networks.interchange.weights import Weights  # noqa: E402
 
 SIZES = {
@@ -88,17 +90,7 @@ def test_loss_and_gradients_equal_theirs(config, folder):
 
     their_output.loss.backward()
     our_loss.backward()
-    gradients = {
-        name: parameter.grad
-        for name, parameter in ours.named_parameters()
-        if parameter.requires_grad
-    }
-    their_gradients = {name: p.grad for name, p in theirs.named_parameters()}
-    for name, place in places_of(ours).items():
-        torch.testing.assert_close(
-            place.of(gradients), their_gradients[prefix_of(ours, name) + name],
-            atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}",
-        )  # fmt: skip
+    assert_equal_gradients(ours, theirs)
 
 
 def test_every_output_equals_theirs(config, folder):

@@ -8,12 +8,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from peers import assert_equal_gradients  # noqa: E402
+
 from sememe.examples.batches import Batch  # noqa: E402
 from sememe.networks.config import GPTConfig  # noqa: E402
 from sememe.networks.gpt import GPTNetwork  # noqa: E402
 from sememe.networks.inputs import gpt_inputs  # noqa: E402
 from sememe.networks.interchange.huggingface import load_network, write_network  # noqa: E402
-from sememe.networks.interchange.names import places_of, prefix_of  # noqa: E402
 
 SIZES = {"vocab_size": 83, "num_layers": 2, "width": 32, "num_heads": 4, "max_length": 20}
 CLASSES = {"pre": "GPT2LMHeadModel", "post": "OpenAIGPTLMHeadModel"}
@@ -49,13 +50,7 @@ def test_loss_and_gradients_equal_theirs(norm, folder):
 
     output.loss.backward()
     loss.backward()
-    gradients = {name: parameter.grad for name, parameter in ours.named_parameters()}
-    their_gradients = {name: p.grad for name, p in theirs.named_parameters()}
-    for name, place in places_of(ours).items():
-        torch.testing.assert_close(
-            place.of(gradients), their_gradients[prefix_of(ours, name) + name],
-            atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}",
-        )  # fmt: skip
+    assert_equal_gradients(ours, theirs)
 
 
 def test_every_output_equals_theirs(norm, folder):

@@ -11,15 +11,15 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
+from peers import BATCH, RATE, STEPS, padded, plain_losses  # noqa: E402
+
 from sememe.networks.bert import BERTNetwork  # noqa: E402
 from sememe.networks.presets import bert_config  # noqa: E402
 from sememe.tasks.answer import Answer  # noqa: E402
-from sememe.tasks.items import ItemBatches  # noqa: E402
 from sememe.tasks.tag import Tag  # noqa: E402
 from sememe.tokens.subword_training import train_tokenizer  # noqa: E402
 
 WORDS = ["the", "old", "cat", "sat", "on", "warm", "dog", "ran", "catalogue", "猫", "狗", "很"]
-STEPS, RATE, BATCH = 100, 1e-3, 8
 
 
 def sentences(num: int, seed: int, low: int, high: int) -> list[list[str]]:
@@ -85,18 +85,6 @@ def rows_of(name: str, model: Any) -> list[Any]:
     return rows
 
 
-def padded(items: list[Any]) -> dict[str, Any]:
-    sequences = [sequence for item in items for sequence in item.sequences]
-    width = max(len(sequence.ids_T) for sequence in sequences)
-    ids, segments, mask = (torch.zeros(len(sequences), width, dtype=torch.long) for _ in range(3))
-    for row, sequence in enumerate(sequences):
-        size = len(sequence.ids_T)
-        ids[row, :size] = torch.from_numpy(sequence.ids_T.astype(np.int64))
-        segments[row, :size] = torch.from_numpy(sequence.segments_T.astype(np.int64))
-        mask[row, :size] = 1
-    return {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
-
-
 def targets(name: str, items: list[Any], width: int) -> dict[str, Any]:
     if name == "answer":
         pairs = torch.from_numpy(np.stack([item.target for item in items]))
@@ -107,31 +95,14 @@ def targets(name: str, items: list[Any], width: int) -> dict[str, Any]:
     return {"labels": labels}
 
 
-def plain_losses(name: str, items: list[Any], start: Any) -> list[float]:
-    """What a loop that anybody would write gives, from the same start and in the same order."""
-    peer = PEERS[name].from_pretrained(start).train()
-    source = ItemBatches(items, batch_size=BATCH, seed=7, sort_batches=16)
-    decayed = [p for n, p in peer.named_parameters() if "bias" not in n and "LayerNorm" not in n]
-    plain = [p for n, p in peer.named_parameters() if "bias" in n or "LayerNorm" in n]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
-        lr=RATE, betas=(0.9, 0.999), eps=1e-8,
-    )  # fmt: skip
-    losses = []
-    for step in range(STEPS):
-        batch = [items[index] for index in source.order(step)]
+def their_losses(name: str, items: list[Any], start: Any) -> list[float]:
+    """What a plain loop gives, from the same start."""
+
+    def inputs_of(batch: list[Any]) -> dict[str, Any]:
         inputs = padded(batch)
-        loss = peer(**inputs, **targets(name, batch, inputs["input_ids"].shape[1])).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
-        rising = 0.1 * STEPS
-        share = (step + 1) / rising if step < rising else (STEPS - step) / (STEPS - rising)
-        for group in optimizer.param_groups:
-            group["lr"] = RATE * share
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(float(loss.detach()))
-    return losses
+        return {**inputs, **targets(name, batch, inputs["input_ids"].shape[1])}
+
+    return plain_losses(PEERS[name].from_pretrained(start).train(), items, inputs_of, 16)
 
 
 @pytest.mark.parametrize("name", list(TASKS))
@@ -146,7 +117,7 @@ def test_the_losses_of_a_hundred_steps_are_those_of_a_plain_loop(name, model, tm
     else:
         assert len({item.num_tokens for item in items}) == 1
     ours = task.history.column("loss")
-    np.testing.assert_allclose(ours, plain_losses(name, items, tmp_path / "start"), atol=1e-4)
+    np.testing.assert_allclose(ours, their_losses(name, items, tmp_path / "start"), atol=1e-4)
     assert len(ours) == STEPS and ours[-10:].mean() < ours[:10].mean() - 0.01  # it did learn
 
 

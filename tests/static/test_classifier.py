@@ -20,11 +20,9 @@ LOSSES = ("softmax", "hierarchical", "ova", "negative")
 
 
 @pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.txt").write_text(lines(300), encoding="utf-8")
-    (tmp_path / "test.txt").write_text(lines(100, seed=2), encoding="utf-8")
-    return tmp_path
+def files(place: Path) -> None:
+    (place / "train.txt").write_text(lines(300), encoding="utf-8")
+    (place / "test.txt").write_text(lines(100, seed=2), encoding="utf-8")
 
 
 def make(**options) -> FastTextClassifier:

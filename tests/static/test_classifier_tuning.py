@@ -20,11 +20,9 @@ from sememe.static.fasttext.classifier.tuning import Metric, free_options, propo
 
 
 @pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.txt").write_text(lines(120), encoding="utf-8")
-    (tmp_path / "valid.txt").write_text(lines(60, seed=2), encoding="utf-8")
-    return tmp_path
+def files(place: Path) -> None:
+    (place / "train.txt").write_text(lines(120), encoding="utf-8")
+    (place / "valid.txt").write_text(lines(60, seed=2), encoding="utf-8")
 
 
 class Clock:

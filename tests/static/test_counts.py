@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 import sememe
 from sememe.progress import SILENT
-from sememe.static.counts import Counts, CountsConfig
+from sememe.static.counts.config import CountsConfig
 from sememe.static.counts.decomposition import decompose
 from sememe.static.counts.matrix import MatrixWriter, SparseMatrix
+from sememe.static.counts.model import Counts
 from sememe.static.counts.reference import decompose_plainly, ppmi_plainly
 from sememe.static.counts.transform import Matrices
 
@@ -41,11 +42,7 @@ SENTENCES = [
     )
 ]
 
-
-@pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def lecture_model(**options: object) -> Counts:

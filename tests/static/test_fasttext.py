@@ -19,11 +19,7 @@ SENTENCES = [line.split() for line in (
 )] * 40  # fmt: skip
 SMALL = {"dim": 16, "min_count": 1, "epochs": 4, "workers": 1, "bucket": 5_000}
 
-
-@pytest.fixture(autouse=True)
-def place(own_cache, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def test_an_unseen_word_gets_the_mean_of_its_known_ngrams():

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import sememe
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError
-from sememe.static.ngram import NGram, NGramConfig, counting
+from sememe.static.ngram import counting
+from sememe.static.ngram.config import NGramConfig
+from sememe.static.ngram.model import NGram
 from sememe.static.ngram.reference import ReferenceModel
 from sememe.tokens.prompts import Prompt, suggest_words
 
@@ -30,11 +32,7 @@ LINES = [
     )
 ]
 
-
-@pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def fitted(sentences: list[list[str]], **options: object) -> NGram:

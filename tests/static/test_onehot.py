@@ -16,11 +16,7 @@ from sememe.vectors.onehot import OneHotVectors
 WORDS = ["the", "king", "queen", "man", "woman", "国王", "女王", "King"]
 MANY = 200_000
 
-
-@pytest.fixture(autouse=True)
-def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What tests of tasks share: options of a run of seconds, what was said, equal weights."""
+"""What tests of tasks share: options of a run of seconds, equal weights."""
 
 from __future__ import annotations
 
@@ -6,26 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sememe.progress import Reporter
-
 QUICK = {
     "device": "cpu", "workers": 1, "length": 24, "batch_size": 8, "learning_rate": 3e-3,
     "epochs": 6.0,
 }  # fmt: skip
-
-
-class Notes(Reporter):
-    """Keeps what was said."""
-
-    def __init__(self) -> None:
-        super().__init__(quiet=True)
-        self.lines: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.lines.append(text)
-
-    def __contains__(self, part: str) -> bool:
-        return any(part in line for line in self.lines)
 
 
 def weights(task: Any) -> dict[str, np.ndarray]:

@@ -12,8 +12,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from quick_tasks import QUICK, Notes, assert_same  # noqa: E402
+from quick_tasks import QUICK, assert_same  # noqa: E402
 
+from hearing import Notes  # noqa: E402
 from sememe import Choose, Classify, Pairs, Regress  # noqa: E402
 from sememe.errors import OptionError  # noqa: E402
 from sememe.tasks.items import ItemBatches  # noqa: E402

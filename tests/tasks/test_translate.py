@@ -7,6 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from hearing import Notes
+from stopping import assert_equal
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 pytest.importorskip("sacrebleu")
@@ -51,15 +54,6 @@ def recurrent(**options) -> Seq2Seq:
 
 MAKERS = {"transformer": model, "seq2seq": recurrent}
 both = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-
-
-def weights(trained):
-    return {name: tensor.numpy() for name, tensor in trained.network.state_dict().items()}
-
-
-def assert_equal(first, second):
-    for name, array in weights(first).items():
-        np.testing.assert_array_equal(array, weights(second)[name], err_msg=name)
 
 
 @pytest.fixture(scope="module")
@@ -228,8 +222,9 @@ def test_parts_of_a_step_add_up_to_it(make):
         make(accumulate=accumulate, steps=4, epsilon=1e-4).fit(PAIRS, dev=False)
         for accumulate in (1, 4)
     )
-    for name, array in weights(whole).items():
-        np.testing.assert_allclose(array, weights(parts)[name], atol=2e-4, err_msg=name)
+    for name, value in whole.network.state_dict().items():
+        theirs = parts.network.state_dict()[name]
+        np.testing.assert_allclose(value, theirs, atol=2e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("pieces", ["bpe", "wordpiece"])
@@ -247,16 +242,9 @@ def test_chinese(pieces, tmp_path):
 
 
 def test_pairs_are_held_out_where_no_dev_pairs_are_given():
-    notes = []
-
-    class Heard:
-        def __getattr__(self, name):
-            from sememe.progress import SILENT
-
-            return notes.append if name == "note" else getattr(SILENT, name)
-
-    trained = model(dev_share=0.2).fit(PAIRS, progress=Heard())
-    assert any("are held out" in note for note in notes)
+    notes = Notes()
+    trained = model(dev_share=0.2).fit(PAIRS, progress=notes)
+    assert "are held out" in notes
     assert trained.history.last()["validation_perplexity"] > 1
     assert trained.scores["pairs"] == 4
 

@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from quick_tasks import QUICK, Notes, assert_same
+from quick_tasks import QUICK, assert_same
 
+from hearing import Notes
 from sememe import Classify
 from sememe.tasks.trials import Trial, fit_trials, grid, settings_of
 

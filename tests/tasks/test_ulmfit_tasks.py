@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from quick_tasks import assert_same
 
+from stopping import killed_at
+
 torch = pytest.importorskip("torch")
 
 from sememe import Classify, Pairs, Tag, ULMFiT  # noqa: E402
@@ -119,27 +121,13 @@ def test_three_steps_tell_good_from_bad(target, opinions, tmp_path):
     assert more.objective.encoder.hidden is not None
 
 
-def test_stopped_and_resumed_is_never_stopped(target, opinions, tmp_path, monkeypatch):
-    from sememe.training.loop import Loop
-
-    class StoppedError(Exception):
-        pass
-
-    look = Loop._look
-
-    def stop(loop):
-        look(loop)
-        if loop.step == 6:
-            loop._checkpoint()
-            raise StoppedError
-
+def test_stopped_and_resumed_is_never_stopped(target, opinions, tmp_path):
     def fit(out: str, resume: bool = False) -> Classify:
         own = {**QUICK, "epochs": 0.0, "steps": 12}
         return Classify(target, **own).fit(opinions, out=tmp_path / out, resume=resume)
 
     whole = fit("whole")
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(Loop, "_look", stop)
+    with killed_at(6):
         fit("parts")
     assert_same(whole, fit("parts", resume=True))
 

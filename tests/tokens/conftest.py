@@ -1,4 +1,4 @@
-"""Texts of words for the tests of this room."""
+"""Texts of words, and a place for stores, for the tests of this room."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ import pytest
 from token_texts import to_records
 
 from sememe.tokens.store import TokenStore
+
+
+@pytest.fixture
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep stores of a test to itself; compiled kernels stay where they are."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr("sememe.tokens.caching.cache_dir", lambda: folder)
+    return folder / "stores"
 
 
 @pytest.fixture

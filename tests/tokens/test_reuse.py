@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hearing import Notes
 from sememe.errors import InputError, OptionError
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
@@ -19,13 +20,7 @@ from sememe.tokens.store import TokenStore, open_or_build
 SETTINGS = TextSettings(language="none")
 TEXT = "the cat sat\non the mat\n猫 坐 着\n"
 
-
-@pytest.fixture(autouse=True)
-def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep stores of a test to itself; compiled kernels stay where they are."""
-    folder = tmp_path / "cache"
-    monkeypatch.setattr("sememe.tokens.caching.cache_dir", lambda: folder)
-    return folder / "stores"
+pytestmark = pytest.mark.usefixtures("stores")
 
 
 @pytest.fixture
@@ -35,19 +30,8 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-class Heard(Reporter):
-    """A reporter that keeps what it is told."""
-
-    def __init__(self) -> None:
-        super().__init__(stream=io.StringIO())
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
-def rebuilds(heard: Heard) -> list[str]:
-    return [note for note in heard.notes if note.startswith("Building")]
+def rebuilds(heard: Notes) -> list[str]:
+    return [note for note in heard.lines if note.startswith("Building")]
 
 
 def stamp(store: TokenStore) -> int:
@@ -58,27 +42,27 @@ def test_the_same_text_is_read_once(text: Path, stores: Path) -> None:
     first = open_or_build(text, SETTINGS, min_count=1)
     assert first.vocabulary[0] == "the"
     assert first.path.parent == stores
-    heard = Heard()
+    heard = Notes()
     for min_count in (1, 2):
         again = open_or_build(str(text), SETTINGS, min_count=min_count, progress=heard)
         assert (again.path, stamp(again)) == (first.path, stamp(first))
-    assert heard.notes == []
+    assert heard.lines == []
     assert len(list(stores.iterdir())) == 1
 
 
 def test_changed_text_is_read_again(text: Path, stores: Path) -> None:
     open_or_build(text, SETTINGS, min_count=1)
     text.write_text("another text", encoding="utf-8")
-    heard = Heard()
+    heard = Notes()
     store = open_or_build(text, SETTINGS, min_count=1, progress=heard)
     assert list(store.vocabulary) == ["another", "text"]
-    assert len(rebuilds(heard)) == 1 and "files changed" in heard.notes[0]
+    assert len(rebuilds(heard)) == 1 and "files changed" in heard.lines[0]
     assert len(list(stores.iterdir())) == 1  # the old one made room
 
 
 def test_a_lower_min_count_needs_the_text_again(text: Path) -> None:
     open_or_build(text, SETTINGS, min_count=2)
-    heard = Heard()
+    heard = Notes()
     store = open_or_build(text, SETTINGS, min_count=1, progress=heard)
     assert store.min_count == 1
     assert "leaves out words below 2" in rebuilds(heard)[0]
@@ -94,7 +78,7 @@ def test_other_settings_have_another_place(text: Path) -> None:
 
 
 def test_other_settings_at_a_given_place_are_noticed(text: Path, tmp_path: Path) -> None:
-    place, heard = tmp_path / "here", Heard()
+    place, heard = tmp_path / "here", Notes()
     open_or_build(text, SETTINGS, min_count=1, path=place)
     other = TextSettings(language="none", lowercase=False)
     store = open_or_build(text, other, min_count=1, path=place, progress=heard)
@@ -105,7 +89,7 @@ def test_other_settings_at_a_given_place_are_noticed(text: Path, tmp_path: Path)
 def test_a_broken_store_is_made_again(text: Path) -> None:
     store = open_or_build(text, SETTINGS, min_count=1)
     (store.path / "ids.bin").write_bytes(b"")
-    heard = Heard()
+    heard = Notes()
     store = open_or_build(text, SETTINGS, min_count=1, progress=heard)
     assert "ids.bin has 0 bytes" in rebuilds(heard)[0]
     TokenStore.open(store.path, verify=True)
@@ -116,7 +100,7 @@ def test_a_changed_byte_is_noticed_before_the_store_serves(text: Path, name: str
     path = open_or_build(text, SETTINGS, min_count=1).path / name
     content = path.read_bytes()
     path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
-    heard = Heard()
+    heard = Notes()
     open_or_build(text, SETTINGS, min_count=1, progress=heard)
     assert f"{name} was changed" in rebuilds(heard)[0]
     assert path.read_bytes() == content
@@ -150,7 +134,7 @@ def test_lists_of_words_at_a_given_place_stay(tmp_path: Path) -> None:
     place = tmp_path / "mine"
     open_or_build([["a", "b"]], SETTINGS, min_count=1, path=place)
     gc.collect()
-    heard = Heard()
+    heard = Notes()
     store = open_or_build([["c"]], SETTINGS, min_count=1, path=place, progress=heard)
     assert list(store.vocabulary) == ["c"]  # nobody can tell that the first list was the same
     assert len(rebuilds(heard)) == 1

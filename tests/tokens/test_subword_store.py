@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import json
 import shutil
 import signal
@@ -18,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hearing import Notes
+
 pytest.importorskip("tokenizers")
 from subword_texts import bpe, hard_texts, wordpiece
 
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError
-from sememe.progress import Reporter
 from sememe.text.boundaries import raw_sentences
 from sememe.text.readers.batches import Batch
 from sememe.text.records import Records
@@ -36,13 +36,7 @@ TEXT = "The strawberries. Flightless!\nHello 北京 the café.\n"
 CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 BLANKS = " \t\n\v\f\r"
 
-
-@pytest.fixture(autouse=True)
-def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep stores of a test to itself; compiled kernels stay where they are."""
-    folder = tmp_path / "cache"
-    monkeypatch.setattr("sememe.tokens.caching.cache_dir", lambda: folder)
-    return folder / "stores"
+pytestmark = pytest.mark.usefixtures("stores")
 
 
 @pytest.fixture
@@ -50,17 +44,6 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt"
     path.write_text(TEXT, encoding="utf-8")
     return path
-
-
-class Heard(Reporter):
-    """A reporter that keeps what it is told."""
-
-    def __init__(self) -> None:
-        super().__init__(stream=io.StringIO())
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def sentences_of(store: SubwordStore) -> list[list[list[int]]]:
@@ -202,12 +185,12 @@ def test_a_full_lexicon_starts_again() -> None:
 def test_the_same_text_is_read_once(text: Path, stores: Path) -> None:
     first = open_or_build_subwords(text, PIECES)
     stamp = (first.path / "sememe.json").stat().st_mtime_ns
-    heard = Heard()
+    heard = Notes()
     # The tokenizer decides on case, not the settings.
     again = open_or_build_subwords(
         str(text), PIECES, text=TextSettings(lowercase=False), progress=heard
     )
-    assert again.path == first.path and heard.notes == []
+    assert again.path == first.path and heard.lines == []
     assert (again.path / "sememe.json").stat().st_mtime_ns == stamp
     other = open_or_build_subwords(text, BYTES)
     assert other.path != first.path and len(list(stores.iterdir())) == 2
@@ -218,12 +201,12 @@ def test_the_same_text_is_read_once(text: Path, stores: Path) -> None:
 
 def test_changes_are_noticed(text: Path, tmp_path: Path) -> None:
     place = tmp_path / "store"
-    heard = Heard()
+    heard = Notes()
     open_or_build_subwords(text, PIECES, path=place, progress=heard)
     open_or_build_subwords(text, BYTES, path=place, progress=heard)
     text.write_text("another text", encoding="utf-8")
     store = open_or_build_subwords(text, BYTES, path=place, progress=heard)
-    said = [note for note in heard.notes if note.startswith("Building")]
+    said = [note for note in heard.lines if note.startswith("Building")]
     assert "tokenizer changed" in said[0] and "files changed" in said[1] and len(said) == 2
     assert BYTES.decode(store.ids) == "another text"
 
@@ -267,9 +250,9 @@ def test_a_damaged_store_is_built_again(text: Path, tmp_path: Path) -> None:
     open_or_build_subwords(text, PIECES, path=place)
     ids = (place / "ids.bin").read_bytes()
     (place / "ids.bin").write_bytes(ids[::-1])
-    heard = Heard()
+    heard = Notes()
     open_or_build_subwords(text, PIECES, path=place, progress=heard)
-    assert "ids.bin was changed" in heard.notes[0]
+    assert "ids.bin was changed" in heard.lines[0]
     assert (place / "ids.bin").read_bytes() == ids
 
 

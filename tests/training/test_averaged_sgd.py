@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hearing import Notes
+
 torch = pytest.importorskip("torch")
 
 from sememe.options import option  # noqa: E402
@@ -141,19 +143,9 @@ def test_until_it_begins_it_is_plain_sgd():
 
 
 def test_without_validation_it_averages_the_second_half():
-    notes: list[str] = []
-
-    class Notes:
-        def __getattr__(self, name: str) -> Any:
-            from sememe.progress import SILENT
-
-            return getattr(SILENT, name)
-
-        def note(self, text: str) -> None:
-            notes.append(text)
-
-    run(reporter=Notes())
-    assert notes == ["Averaging the weights from step 20 on."]
+    notes = Notes()
+    run(reporter=notes)
+    assert notes.lines == ["Averaging the weights from step 20 on."]
 
 
 @pytest.mark.parametrize("step", [8, 22, 33])

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from sememe.cli.options import Json, Quiet, flag
+from sememe.cli.finetuning import Column, SkipBad, paths_of, reading_of
+from sememe.cli.options import Json, Quiet
 from sememe.cli.screen import examples, print_json
 
 EXAMPLES = examples(
@@ -38,13 +39,8 @@ def compare(
     positive: Annotated[str, typer.Option(help="The label whose F1 binary_f1 counts.")] = "1",
     resamples: Annotated[int, typer.Option(help="How often the rows are redrawn.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Start of the bootstrap.")] = 1,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="Which column is what, such as text=review; may be repeated."),
-    ] = None,
-    skip_bad: Annotated[
-        bool, flag("--skip-bad", help="Leave bad rows out and count them.")
-    ] = False,
+    column: Column = None,
+    skip_bad: SkipBad = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -67,7 +63,6 @@ def compare(
     elif not data:
         raise OptionError("--data must name the labelled rows that both models answer.")
     else:
-        from sememe.cli.finetuning import paths_of, reading_of
         from sememe.networks.installed import need_torch
 
         need_torch()

@@ -110,7 +110,7 @@ def convert(
 def _convert_ngrams(source: str, target: str, format: Format, json: bool) -> None:
     from sememe.errors import OptionError
     from sememe.progress import Reporter
-    from sememe.static.ngram import NGram
+    from sememe.static.ngram.model import NGram
 
     if format not in ("arpa", "folder"):
         raise OptionError(f"{source} is an n-gram model: it can become an ARPA file or a folder.")

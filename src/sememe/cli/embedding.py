@@ -197,28 +197,17 @@ def _chinese_spans(
     texts: Sequence[str], settings: TextSettings, tokenizer: Any
 ) -> list[np.ndarray]:
     """Where rjieba's words lie in each text, (words, 2) in characters; those that hold tokens."""
-    from sememe.text.chinese import ChineseSegmenter
+    from dataclasses import replace
+
+    from sememe.examples.running_words import places_in
 
     spans = []
-    with ChineseSegmenter(settings, 1) as segmenter:
-        for text, encoding in zip(texts, tokenizer.encode_batch(texts), strict=True):
-            data = text.encode("utf-8", "replace")
-            starts = segmenter.word_starts(data, np.array([len(data)]))
-            # A byte of the form 10xxxxxx continues a character; the others start one.
-            starts_char = np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80)
-            firsts = [int(starts_char[start]) - 1 for start in starts.tolist() if start < len(data)]
-            ends = [*firsts, len(text)][1:]
-            spans.append(_with_tokens(firsts, ends, encoding))
+    cut = places_in(texts, replace(settings, lowercase=False))
+    for places, encoding in zip(cut, tokenizer.encode_batch(texts), strict=True):
+        starts, ends = encoding.starts, encoding.ends
+        kept = [place for place in places if ((starts < place[1]) & (ends > place[0])).any()]
+        spans.append(np.array(kept, np.int64).reshape(-1, 2))
     return spans
-
-
-def _with_tokens(firsts: list[int], ends: list[int], encoding: Any) -> np.ndarray:
-    kept = [
-        (first, end)
-        for first, end in zip(firsts, ends, strict=True)
-        if ((encoding.starts < end) & (encoding.ends > first)).any()
-    ]
-    return np.array(kept, np.int64).reshape(-1, 2)
 
 
 def _static_embedder(

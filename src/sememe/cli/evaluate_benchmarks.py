@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sememe.cli.finetuning import SkipBad
 from sememe.cli.options import Json, Quiet, expand, flag
 from sememe.cli.screen import examples, print_json
 from sememe.tasks.config import FinetuneConfig
 
 if TYPE_CHECKING:
     from sememe.evaluation.preparing import RunSettings
+    from sememe.progress import Reporter
 
 Start = Annotated[
     Path,
@@ -40,7 +40,6 @@ ChooseOnDev = Annotated[
     bool,
     flag("--choose-on-dev", help="Let scored dev rows choose the best epoch, as the papers did."),
 ]
-SkipBad = Annotated[bool, flag("--skip-bad", help="Leave bad rows out and count them.")]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -74,24 +73,47 @@ TEXTS_EXAMPLES = examples(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """How often models are fine-tuned, on what, and where it is kept."""
+
+    seeds: Seeds = 1
+    train: Train = None
+    max_train: MaxTrain = 0
+    skip_bad: SkipBad = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of every command that runs a family of benchmarks."""
+
+    data: Data = None
+    only: Only = None
+    against: Against = None
+    choose_on_dev: ChooseOnDev = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedOfTexts(Asked):
+    """What is asked of texts, those in other languages among them."""
+
+    source: Annotated[
+        str, typer.Option(help="XNLI: the language that is learned; all others are asked.")
+    ] = "en"
+
+
 def settings_of(
-    context: typer.Context,
-    config: FinetuneConfig,
-    seeds: int,
-    train: list[Path] | None,
-    max_train: int,
-    choose_on_dev: bool,
-    skip_bad: bool,
-    out: Path | None,
+    context: typer.Context, config: FinetuneConfig, runs: Runs, *, choose_on_dev: bool = False
 ) -> RunSettings:
     """How benchmarks are run; only options that were typed take the place of a benchmark's own."""
     from sememe.errors import InputError, OptionError
     from sememe.evaluation.preparing import RunSettings
     from sememe.networks.installed import need_torch
 
-    if seeds < 1:
-        raise OptionError(f"--seeds must be 1 or more, not {seeds}.")
-    for path in train or []:
+    if runs.seeds < 1:
+        raise OptionError(f"--seeds must be 1 or more, not {runs.seeds}.")
+    for path in runs.train or []:
         if not path.is_file():
             raise InputError(f"There is no file {path} to learn from.")
     need_torch()
@@ -101,13 +123,13 @@ def settings_of(
         if field.name != "seed" and _is_typed(context, field.name)
     }
     return RunSettings(
-        seeds=tuple(config.seed + number for number in range(seeds)),
+        seeds=tuple(config.seed + number for number in range(runs.seeds)),
         options=options,
-        train=tuple(train or ()),
-        max_train=max_train,
+        train=tuple(runs.train or ()),
+        max_train=runs.max_train,
         choose_on_dev=choose_on_dev,
-        skip_bad=skip_bad,
-        out=out,
+        skip_bad=runs.skip_bad,
+        out=runs.out,
     )
 
 
@@ -135,61 +157,49 @@ def model_folder(model: Path) -> Path:
     return model
 
 
-def _shape(
-    model: Start,
-    data: Data = None,
-    only: Only = None,
-    seeds: Seeds = 1,
-    train: Train = None,
-    max_train: MaxTrain = 0,
-    choose_on_dev: ChooseOnDev = False,
-    skip_bad: SkipBad = False,
-    out: Out = None,
-    against: Against = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
-    context: typer.Context,
-    config: FinetuneConfig,
-) -> None:
-    """The options of every command that runs a family of benchmarks."""
+def _command(name: str, text: str, asked_class: type[Asked]) -> Any:
+    """A command that runs the family of benchmarks of that name; `text` is its help."""
+
+    def command(
+        *,
+        model: Start,
+        asked: Asked,
+        runs: Runs,
+        json: Json = False,
+        quiet: Quiet = False,
+        context: typer.Context,
+        config: FinetuneConfig,
+    ) -> None:
+        from sememe.progress import Reporter
+
+        settings = settings_of(context, config, runs, choose_on_dev=asked.choose_on_dev)
+        result = _run(name, model, asked, settings, Reporter(quiet=quiet))
+        if json:
+            print_json(result.to_dict())
+            return
+        typer.echo(str(result))
+        if runs.out is not None and (runs.out / "submission").is_dir():
+            typer.echo(f"Files for the test server are in {runs.out / 'submission'}.")
+
+    command.__doc__, command.__name__ = text, name
+    command.__annotations__["asked"] = asked_class
+    return expand(asked=None, runs=None, config="Fine-tuning")(command)
 
 
-def _run(
-    run: Callable[..., Any],
-    *,
-    model: Path,
-    data: Path | None,
-    only: list[str] | None,
-    seeds: int,
-    train: list[Path] | None,
-    max_train: int,
-    choose_on_dev: bool,
-    skip_bad: bool,
-    out: Path | None,
-    against: Path | None,
-    json: bool,
-    quiet: bool,
-    context: typer.Context,
-    config: FinetuneConfig,
-    **more: Any,
-) -> None:
-    """Run benchmarks as the options say and print what came out."""
+def _run(name: str, model: Path, asked: Asked, settings: RunSettings, reporter: Reporter) -> Any:
+    from sememe.evaluation import families
     from sememe.evaluation.outcomes import read_outcomes
-    from sememe.progress import Reporter
 
-    settings = settings_of(context, config, seeds, train, max_train, choose_on_dev, skip_bad, out)
-    earlier = read_outcomes(_json_of(against)) if against is not None else []
-    result = run(
-        model_folder(model), data_folder(data), settings=settings, only=only or (), earlier=earlier,
-        reporter=Reporter(quiet=quiet), **more,
+    run: Any = {
+        "glue": families.evaluate_glue, "squad": families.evaluate_squad,
+        "ner": families.evaluate_ner, "texts": families.evaluate_texts,
+    }[name]  # fmt: skip
+    earlier = read_outcomes(_json_of(asked.against)) if asked.against is not None else []
+    more = {"source": asked.source} if isinstance(asked, AskedOfTexts) else {}
+    return run(
+        model_folder(model), data_folder(asked.data), settings=settings, only=asked.only or (),
+        earlier=earlier, reporter=reporter, **more,
     )  # fmt: skip
-    if json:
-        print_json(result.to_dict())
-        return
-    typer.echo(str(result))
-    if out is not None and (out / "submission").is_dir():
-        typer.echo(f"Files for the test server are in {out / 'submission'}.")
 
 
 def _json_of(path: Path) -> Any:
@@ -201,48 +211,6 @@ def _json_of(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"Cannot read {path}: {error}.") from error
-
-
-def _command(name: str, text: str, run: Callable[..., Any], *added: inspect.Parameter) -> Any:
-    """A command of that name with the options of `_shape` and some of its own."""
-
-    def command(**values: Any) -> None:
-        _run(run, **values)
-
-    shape = inspect.signature(_shape)
-    parameters = [*shape.parameters.values()]
-    parameters[3:3] = added
-    command.__doc__, command.__name__ = text, name
-    command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {
-        **_shape.__annotations__,
-        **{parameter.name: parameter.annotation for parameter in added},
-    }
-    return expand(config="Fine-tuning")(command)
-
-
-def _glue(*arguments: Any, **more: Any) -> Any:
-    from sememe.evaluation.families import evaluate_glue
-
-    return evaluate_glue(*arguments, **more)
-
-
-def _squad(*arguments: Any, **more: Any) -> Any:
-    from sememe.evaluation.families import evaluate_squad
-
-    return evaluate_squad(*arguments, **more)
-
-
-def _ner(*arguments: Any, **more: Any) -> Any:
-    from sememe.evaluation.families import evaluate_ner
-
-    return evaluate_ner(*arguments, **more)
-
-
-def _texts(*arguments: Any, **more: Any) -> Any:
-    from sememe.evaluation.families import evaluate_texts
-
-    return evaluate_texts(*arguments, **more)
 
 
 GLUE = """Fine-tune on the tasks of GLUE and print the papers' table with ours in it.
@@ -261,22 +229,14 @@ TEXTS = """Score sets of texts, pairs and choices, English and Chinese, in their
 snli, scitail, sst5, imdb, agnews, race, swag, storycloze, xnli, chnsenticorp, thucnews, lcqmc,
 ocnli: those whose files are there. XNLI is learned in one language and asked in all.
 """
-SOURCE = inspect.Parameter(
-    "source",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    default="en",
-    annotation=Annotated[
-        str, typer.Option(help="XNLI: the language that is learned; all others are asked.")
-    ],
-)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `sememe evaluate`."""
-    for name, text, run, added, epilog in (
-        ("glue", GLUE, _glue, (), GLUE_EXAMPLES),
-        ("squad", SQUAD, _squad, (), SQUAD_EXAMPLES),
-        ("ner", NER, _ner, (), NER_EXAMPLES),
-        ("texts", TEXTS, _texts, (SOURCE,), TEXTS_EXAMPLES),
+    for name, text, asked_class, epilog in (
+        ("glue", GLUE, Asked, GLUE_EXAMPLES),
+        ("squad", SQUAD, Asked, SQUAD_EXAMPLES),
+        ("ner", NER, Asked, NER_EXAMPLES),
+        ("texts", TEXTS, AskedOfTexts, TEXTS_EXAMPLES),
     ):
-        app.command(name, epilog=epilog)(_command(name, text, run, *added))
+        app.command(name, epilog=epilog)(_command(name, text, asked_class))

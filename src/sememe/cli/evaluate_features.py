@@ -9,12 +9,8 @@ import typer
 
 from sememe.cli.evaluate_benchmarks import (
     Data,
-    MaxTrain,
-    Out,
-    Seeds,
-    SkipBad,
+    Runs,
     Start,
-    Train,
     data_folder,
     model_folder,
     settings_of,
@@ -29,8 +25,9 @@ EXAMPLES = examples(
 )
 
 
-@expand(config="Fine-tuning")
+@expand(runs=None, config="Fine-tuning")
 def features(
+    *,
     model: Start,
     data: Data = None,
     only: Annotated[str, typer.Option(help="conll2003, msra or cluener.")] = "conll2003",
@@ -45,14 +42,9 @@ def features(
         list[Path] | None,
         typer.Option(help="Draw the bars here, ending in .png or .svg; may be repeated."),
     ] = None,
-    seeds: Seeds = 1,
-    train: Train = None,
-    max_train: MaxTrain = 0,
-    skip_bad: SkipBad = False,
-    out: Out = None,
+    runs: Runs,
     json: Json = False,
     quiet: Quiet = False,
-    *,
     context: typer.Context,
     config: FinetuneConfig,
 ) -> None:
@@ -73,7 +65,7 @@ def features(
             raise OptionError(f"--choice must be one of {', '.join(CHOICES)}, not {name!r}.")
     paths = check_paths(picture) if picture else []
     (benchmark,) = choose(TAG_SETS, [only])
-    settings = settings_of(context, config, seeds, train, max_train, False, skip_bad, out)
+    settings = settings_of(context, config, runs)
     result = compare_features(
         model_folder(model), DataFolder(data_folder(data)).holdings(benchmark), settings,
         choices=tuple(choice or ()), with_fine_tuning=fine_tuning,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sememe.cli.opening import Device
+from sememe.cli.opening import Device, LanguageModelPath
 from sememe.cli.options import Json, Quiet
 from sememe.cli.screen import examples, print_json, print_table
 
@@ -20,13 +19,7 @@ EXAMPLES = examples(
 
 
 def perplexity(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="Folder of a language model (n-gram, NNLM, ELMo, ULMFiT, GPT), or an ARPA file.",
-        ),
-    ],
+    model: LanguageModelPath,
     corpus: Annotated[
         list[str],
         typer.Argument(metavar="TEXT...", help="Files, folders or patterns of text, or -."),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,26 +65,24 @@ SkipBad = Annotated[bool, flag("--skip-bad", help="Leave bad rows out and count 
 Encoding = Annotated[str, typer.Option(help="How the files write characters.")]
 
 
-def _shape(
-    model: Start,
-    train: Train = None,
-    dev: Dev = None,
-    test: Test = None,
-    out: Out = None,
-    resume: Resume = False,
-    seeds: Seeds = 1,
-    ensemble: IsEnsemble = False,
-    sweep: Sweep = "",
-    column: Column = None,
-    labels: Labels = "",
-    skip_bad: SkipBad = False,
-    encoding: Encoding = "utf-8",
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
-    config: FinetuneConfig,
-) -> None:
-    """The options of every fine-tuning command; `config` becomes those of the task."""
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of every fine-tuning command beside the options of its task."""
+
+    train: Train = None
+    dev: Dev = None
+    test: Test = None
+    out: Out = None
+    resume: Resume = False
+    seeds: Seeds = 1
+    ensemble: IsEnsemble = False
+    sweep: Sweep = ""
+    column: Column = None
+    labels: Labels = ""
+    skip_bad: SkipBad = False
+    encoding: Encoding = "utf-8"
+    json: Json = False
+    quiet: Quiet = False
 
 
 def add_command(
@@ -93,79 +90,47 @@ def add_command(
 ) -> None:
     """Give the program a command that teaches the task of that name; `text` is its help."""
 
-    def command(**values: Any) -> None:
-        finetune(name, **values)
+    def command(model: Start, *, asked: Asked, config: FinetuneConfig) -> None:
+        finetune(name, model, asked, config)
 
     command.__doc__, command.__name__ = text, name
-    command.__signature__ = inspect.signature(_shape)  # type: ignore[attr-defined]
-    command.__annotations__ = {**_shape.__annotations__, "config": config_class}
-    app.command(name, epilog=epilog)(expand(config="Fine-tuning")(command))
+    command.__annotations__["config"] = config_class
+    app.command(name, epilog=epilog)(expand(asked=None, config="Fine-tuning")(command))
 
 
-def finetune(
-    name: str,
-    *,
-    model: Path,
-    train: list[str] | None,
-    dev: list[str] | None,
-    test: list[str] | None,
-    out: Path | None,
-    resume: bool,
-    seeds: int,
-    ensemble: bool,
-    sweep: str,
-    column: list[str] | None,
-    labels: str,
-    skip_bad: bool,
-    encoding: str,
-    json: bool,
-    quiet: bool,
-    config: FinetuneConfig,
-) -> None:
+def finetune(name: str, model: Path, asked: Asked, config: FinetuneConfig) -> None:
     """Fit a task as the options say, and tell how it went."""
     from sememe.errors import OptionError
     from sememe.networks.installed import need_torch
     from sememe.progress import Reporter
 
-    if not train:
+    if not asked.train:
         raise OptionError("--train must name the labelled rows to learn from.")
-    out = checked_out(out, "task")
+    out = checked_out(asked.out, "task")
     need_torch()
     from sememe.tasks.folder import task_class
+    from sememe.tasks.trials import fit_trials, grid
 
-    known = split_labels(labels) if labels else None
+    known = split_labels(asked.labels) if asked.labels else None
 
     def make(own: dict[str, Any]) -> Task:
         return task_class(name)(model, labels=known, **config.to_dict() | own)
 
-    reading = reading_of(column, skip_bad, encoding)
+    train = paths_of(asked.train)
+    reading = reading_of(asked.column, asked.skip_bad, asked.encoding)
     request: dict[str, Any] = {
-        "dev": paths_of(dev), "out": out, "resume": resume, "progress": Reporter(quiet=quiet),
+        "dev": paths_of(asked.dev), "out": out, "resume": asked.resume,
+        "progress": Reporter(quiet=asked.quiet), **reading,
     }  # fmt: skip
-    if seeds == 1 and not sweep:
-        if ensemble:
+    if asked.seeds == 1 and not asked.sweep:
+        if asked.ensemble:
             raise OptionError("--ensemble needs several runs: give --seeds 5.")
-        task = make({}).fit(paths_of(train), **request, **reading)
+        task = make({}).fit(train, **request)
     else:
-        task = _fit_trials(make, seeds, config.seed, sweep, ensemble, train, request, reading)
-    scores = task.evaluate(paths_of(test), **reading) if test else None
-    tell(task, out, scores, json)
-
-
-def _fit_trials(
-    make: Callable[[dict[str, Any]], Task],
-    seeds: int,
-    first_seed: int,
-    sweep: str,
-    ensemble: bool,
-    train: list[str],
-    request: dict[str, Any],
-    reading: dict[str, Any],
-) -> Task:
-    from sememe.tasks.trials import fit_trials, grid
-
-    trials = grid(seeds, first_seed, **parse_grid(sweep))
-    return fit_trials(make, trials, paths_of(train), ensemble=ensemble, **request, **reading)
+        trials = grid(asked.seeds, config.seed, **parse_grid(asked.sweep))
+        task = fit_trials(make, trials, train, ensemble=asked.ensemble, **request)
+    scores = task.evaluate(paths_of(asked.test), **reading) if asked.test else None
+    tell(task, out, scores, asked.json)
 
 
 def paths_of(names: list[str] | None) -> Any:

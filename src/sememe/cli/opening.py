@@ -19,6 +19,13 @@ BERTFolder = Annotated[
 GPTFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder of a GPT, ours or one of Hugging Face.")
 ]
+LanguageModelPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder of a language model (n-gram, NNLM, ELMo, ULMFiT, GPT), or an ARPA file.",
+    ),
+]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option(help="Where to compute; auto takes a GPU where there is one."),

@@ -61,26 +61,26 @@ def _parameter(field: Any, kind: Any, panel: str) -> inspect.Parameter:
     )
 
 
-def expand(**panels: str) -> Callable[[Function], Function]:
+def expand(**panels: str | None) -> Callable[[Function], Function]:
     """Replace parameters that hold a dataclass by one option for each of its fields.
 
     `expand(config="Model")` gives the command the options of the class that annotates `config`,
-    in a panel of that name, and calls the function with the dataclass made from them.
+    in a panel of that name, and calls the function with the dataclass made from them. Of a class
+    whose fields are annotated as options already, `expand(asked=None)` puts them in its place.
     """
 
     def decorate(function: Function) -> Function:
         hints = typing.get_type_hints(function, include_extras=True)
         kept, added = [], []
         for parameter in inspect.signature(function).parameters.values():
+            own, panel = hints[parameter.name], panels.get(parameter.name)
             if parameter.name not in panels:
-                kept.append(parameter.replace(annotation=hints[parameter.name]))
-                continue
-            own = hints[parameter.name]
-            types = typing.get_type_hints(own)
-            added += [
-                _parameter(field, types[field.name], panels[parameter.name])
-                for field in fields(own)
-            ]
+                kept.append(parameter.replace(annotation=own, kind=inspect.Parameter.KEYWORD_ONLY))
+            elif panel is None:
+                kept += _annotated(own)
+            else:
+                types = typing.get_type_hints(own)
+                added += [_parameter(field, types[field.name], panel) for field in fields(own)]
 
         @functools.wraps(function)
         def call(**values: Any) -> Any:
@@ -89,12 +89,23 @@ def expand(**panels: str) -> Callable[[Function], Function]:
                 values[name] = own(**{field.name: values.pop(field.name) for field in fields(own)})
             return function(**values)
 
-        keyword_only = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept
-        ]
-        parameters = [*keyword_only, *added]
+        parameters = [*kept, *added]
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return typing.cast(Function, call)
 
     return decorate
+
+
+def _annotated(group: type) -> list[inspect.Parameter]:
+    """The fields of a class as parameters, which their annotations describe."""
+    types = typing.get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=types[field.name],
+        )
+        for field in fields(group)
+    ]

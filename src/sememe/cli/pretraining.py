@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ Tokenizer = Annotated[
     typer.Option(help="Folder of the tokenizer to use; left out: one is trained on the corpus."),
 ]
 NumLayers = Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")]
+NumCells = Annotated[int | None, typer.Option(help="Cells of a layer, instead of the preset's.")]
 Width = Annotated[int | None, typer.Option(help="Numbers in a vector, instead of the preset's.")]
 NumHeads = Annotated[int | None, typer.Option(help="Attention heads, instead of the preset's.")]
 VocabSize = Annotated[
@@ -34,6 +36,18 @@ MaxLength = Annotated[
 Dropout = Annotated[
     float | None, typer.Option(help="Share left out in training, instead of the preset's.")
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The sizes of a Transformer that shall not be those of its preset."""
+
+    vocab_size: VocabSize = None
+    num_layers: NumLayers = None
+    width: Width = None
+    num_heads: NumHeads = None
+    max_length: MaxLength = None
+    dropout: Dropout = None
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sememe.cli.opening import Device
+from sememe.cli.opening import Device, LanguageModelPath
 from sememe.cli.options import Json
 from sememe.cli.screen import examples, print_json, print_table
 
@@ -26,13 +25,7 @@ EXAMPLES = examples(
 
 
 def suggest(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="Folder of a language model (n-gram, NNLM, ELMo, ULMFiT, GPT), or an ARPA file.",
-        ),
-    ],
+    model: LanguageModelPath,
     prompt: Annotated[
         str | None,
         typer.Argument(metavar="PROMPT", help="The text so far; left out: asked for line by line."),

@@ -25,8 +25,9 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
 
-@expand(config="Training", masking="Masking", text="Text")
+@expand(sizes=None, config="Training", masking="Masking", text="Text")
 def bert(
+    *,
     corpus: training.Corpus = None,
     mix: training.Mix = None,
     out: training.Out = None,
@@ -34,16 +35,10 @@ def bert(
     preview: pretraining.Preview = False,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
     tokenizer: pretraining.Tokenizer = None,
-    vocab_size: pretraining.VocabSize = None,
-    num_layers: pretraining.NumLayers = None,
-    width: pretraining.Width = None,
-    num_heads: pretraining.NumHeads = None,
-    max_length: pretraining.MaxLength = None,
-    dropout: pretraining.Dropout = None,
+    sizes: pretraining.Sizes,
     store: training.Store = None,
     json: Json = False,
     quiet: Quiet = False,
-    *,
     config: BERTTrainingConfig,
     masking: MaskingConfig,
     text: TextSettings,
@@ -57,12 +52,9 @@ def bert(
 
     from sememe.networks.pretraining import BERT
 
-    sizes = pretraining.given(
-        vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads,
-        max_length=max_length, dropout=dropout, attention_dropout=dropout,
-    )  # fmt: skip
+    own = pretraining.given(**asdict(sizes), attention_dropout=sizes.dropout)
     pretraining.train(
-        BERT(preset, **sizes, **asdict(config), **asdict(masking)),
+        BERT(preset, **own, **asdict(config), **asdict(masking)),
         training.by_language(corpus, mix), text=text,
         tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
         quiet=quiet,

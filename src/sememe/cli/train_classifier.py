@@ -15,7 +15,7 @@ from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 
 if TYPE_CHECKING:
     from sememe.progress import Reporter
-    from sememe.static.fasttext.classifier import FastTextClassifier
+    from sememe.static.fasttext.classifier.model import FastTextClassifier
 
 EXAMPLES = examples(
     "sememe train classifier train.txt --validation dev.txt --out runs/topics",
@@ -157,7 +157,7 @@ def train_classifier(
 ) -> None:
     """Fit a classifier, make it smaller where that is asked for, and tell how it went."""
     from sememe.progress import Reporter
-    from sememe.static.fasttext.classifier import FastTextClassifier
+    from sememe.static.fasttext.classifier.model import FastTextClassifier
 
     reporter = Reporter(quiet=quiet)
     is_file = out is not None and out.suffix.lower() == ".ftz"

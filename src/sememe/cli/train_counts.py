@@ -49,7 +49,7 @@ def counts(
     sememe.Counts(window=10, dim=100).fit("text.txt").
     """
     from sememe.progress import Reporter
-    from sememe.static.counts import Counts
+    from sememe.static.counts.model import Counts
 
     if out is not None or not table:
         out = training.checked_out(out, Counts.kind)
@@ -88,7 +88,7 @@ def onehot(
     The options carry the names of the Python call: sememe.OneHot().fit("text.txt").
     """
     from sememe.progress import Reporter
-    from sememe.static.onehot import OneHot
+    from sememe.static.onehot.model import OneHot
 
     out = training.checked_out(out, OneHot.kind)
     reporter = Reporter(quiet=quiet)

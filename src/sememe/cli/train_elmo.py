@@ -35,9 +35,7 @@ def elmo(
     num_layers: Annotated[
         int | None, typer.Option(help="LSTM layers each way, instead of the preset's.")
     ] = None,
-    num_cells: Annotated[
-        int | None, typer.Option(help="Cells of a layer, instead of the preset's.")
-    ] = None,
+    num_cells: pretraining.NumCells = None,
     width: Annotated[
         int | None, typer.Option(help="Numbers a layer gives, instead of the preset's.")
     ] = None,

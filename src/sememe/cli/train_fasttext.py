@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from sememe.cli import training
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.options import expand, flag
 from sememe.cli.screen import examples
 from sememe.static.fasttext.config import FastTextConfig
 from sememe.text.settings import TextSettings
@@ -19,25 +19,15 @@ EXAMPLES = examples(
 )
 
 
-@expand(config="Model", text="Text")
+@expand(asked=None, config="Model", text="Text")
 def fasttext(
     corpus: training.Corpus = None,
     supervised: Annotated[
         bool,
         flag("--supervised", help="Train a classifier of texts instead; it has its own --help."),
     ] = False,
-    out: training.Out = None,
-    resume: training.Resume = False,
-    start: training.Start = None,
-    phrases: training.Phrases = 0,
-    store: training.Store = None,
-    checkpoint_minutes: training.CheckpointMinutes = 10.0,
-    evaluate_every: training.EvaluateEvery = 0,
-    data: training.Data = None,
-    early_stopping: training.EarlyStopping = 0,
-    json: Json = False,
-    quiet: Quiet = False,
     *,
+    asked: training.Fitting,
     config: FastTextConfig,
     text: TextSettings,
 ) -> None:
@@ -49,8 +39,4 @@ def fasttext(
     """
     from sememe.static.fasttext.model import FastText
 
-    training.train(
-        FastText(config), corpus, text=text, out=out, resume=resume, start=start, phrases=phrases,
-        store=store, checkpoint_minutes=checkpoint_minutes, evaluate_every=evaluate_every,
-        data=data, early_stopping=early_stopping, json=json, quiet=quiet,
-    )  # fmt: skip
+    training.train(FastText(config), corpus, text, asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sememe.cli import training
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.static.glove.config import GloVeConfig
 from sememe.text.settings import TextSettings
@@ -17,21 +17,11 @@ EXAMPLES = examples(
 )
 
 
-@expand(config="Model", text="Text")
+@expand(asked=None, config="Model", text="Text")
 def glove(
     corpus: training.Corpus = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
-    start: training.Start = None,
-    phrases: training.Phrases = 0,
-    store: training.Store = None,
-    checkpoint_minutes: training.CheckpointMinutes = 10.0,
-    evaluate_every: training.EvaluateEvery = 0,
-    data: training.Data = None,
-    early_stopping: training.EarlyStopping = 0,
-    json: Json = False,
-    quiet: Quiet = False,
     *,
+    asked: training.Fitting,
     config: GloVeConfig,
     text: TextSettings,
 ) -> None:
@@ -40,10 +30,6 @@ def glove(
     The options carry the names of the Python call:
     sememe.GloVe(dim=100).fit("text.txt").
     """
-    from sememe.static.glove import GloVe
+    from sememe.static.glove.model import GloVe
 
-    training.train(
-        GloVe(config), corpus, text=text, out=out, resume=resume, start=start, phrases=phrases,
-        store=store, checkpoint_minutes=checkpoint_minutes, evaluate_every=evaluate_every,
-        data=data, early_stopping=early_stopping, json=json, quiet=quiet,
-    )  # fmt: skip
+    training.train(GloVe(config), corpus, text, asked)

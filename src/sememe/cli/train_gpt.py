@@ -23,8 +23,9 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
 
 
-@expand(config="Training", text="Text")
+@expand(sizes=None, config="Training", text="Text")
 def gpt(
+    *,
     corpus: training.Corpus = None,
     mix: training.Mix = None,
     out: training.Out = None,
@@ -32,16 +33,10 @@ def gpt(
     preview: pretraining.Preview = False,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
     tokenizer: pretraining.Tokenizer = None,
-    vocab_size: pretraining.VocabSize = None,
-    num_layers: pretraining.NumLayers = None,
-    width: pretraining.Width = None,
-    num_heads: pretraining.NumHeads = None,
-    max_length: pretraining.MaxLength = None,
-    dropout: pretraining.Dropout = None,
+    sizes: pretraining.Sizes,
     store: training.Store = None,
     json: Json = False,
     quiet: Quiet = False,
-    *,
     config: PretrainingConfig,
     text: TextSettings,
 ) -> None:
@@ -54,12 +49,9 @@ def gpt(
 
     from sememe.networks.pretraining import GPT
 
-    sizes = pretraining.given(
-        vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads,
-        max_length=max_length, dropout=dropout, attention_dropout=dropout,
-    )  # fmt: skip
+    own = pretraining.given(**asdict(sizes), attention_dropout=sizes.dropout)
     pretraining.train(
-        GPT(preset, **sizes, **asdict(config)), training.by_language(corpus, mix), text=text,
+        GPT(preset, **own, **asdict(config)), training.by_language(corpus, mix), text=text,
         tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
         quiet=quiet,
     )  # fmt: skip

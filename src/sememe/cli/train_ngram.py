@@ -13,7 +13,7 @@ from sememe.static.ngram.config import NGramConfig
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
-    from sememe.static.ngram import NGram
+    from sememe.static.ngram.model import NGram
 
 EXAMPLES = examples(
     "sememe train ngram my-texts/ --out runs/ngram",
@@ -43,7 +43,7 @@ def ngram(
     the Python call: sememe.NGram(order=5).fit("text.txt").
     """
     from sememe.progress import Reporter
-    from sememe.static.ngram import NGram
+    from sememe.static.ngram.model import NGram
 
     out = training.checked_out(out, NGram.kind)
     training.check("--phrases", phrases, 10)

@@ -22,17 +22,14 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "small", "base"]
 
 
-@expand(config="Training")
+@expand(reading=None, config="Training")
 def seq2seq(
+    *,
     source: translation.Source,
     target: translation.Target = None,
     out: training.Out = None,
     resume: training.Resume = False,
-    dev_source: translation.DevSource = None,
-    dev_target: translation.DevTarget = None,
-    column: translation.Columns = None,
-    skip_bad: translation.SkipBad = False,
-    encoding: translation.Encoding = "utf-8",
+    reading: translation.Reading,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "small",
     attention: Annotated[
         Literal["multiplicative", "additive", "none"],
@@ -61,7 +58,6 @@ def seq2seq(
     dropout: pretraining.Dropout = None,
     json: Json = False,
     quiet: Quiet = False,
-    *,
     config: RecurrentTrainingConfig,
 ) -> None:
     """Train an encoder and a decoder of LSTM or GRU layers to translate, with attention or without.
@@ -82,7 +78,6 @@ def seq2seq(
         Seq2Seq(
             preset, attention=attention, context=context, cell=cell, **sizes, **asdict(config)
         ),
-        source, target, dev_source=dev_source, dev_target=dev_target, column=column,
-        skip_bad=skip_bad, encoding=encoding, tokenizer=tokenizer, out=out, resume=resume,
-        json=json, quiet=quiet,
+        source, target, reading=reading, tokenizer=tokenizer, out=out, resume=resume, json=json,
+        quiet=quiet,
     )  # fmt: skip

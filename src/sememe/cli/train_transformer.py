@@ -24,32 +24,23 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "small", "base", "big"]
 
 
-@expand(config="Training")
+@expand(reading=None, sizes=None, config="Training")
 def transformer(
+    *,
     source: translation.Source,
     target: translation.Target = None,
     out: training.Out = None,
     resume: training.Resume = False,
-    dev_source: translation.DevSource = None,
-    dev_target: translation.DevTarget = None,
-    column: translation.Columns = None,
-    skip_bad: translation.SkipBad = False,
-    encoding: translation.Encoding = "utf-8",
+    reading: translation.Reading,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "small",
     tokenizer: pretraining.Tokenizer = None,
-    vocab_size: pretraining.VocabSize = None,
-    num_layers: pretraining.NumLayers = None,
-    width: pretraining.Width = None,
-    num_heads: pretraining.NumHeads = None,
-    max_length: pretraining.MaxLength = None,
-    dropout: pretraining.Dropout = None,
+    sizes: pretraining.Sizes,
     norm: Annotated[
         Literal["post", "pre"],
         typer.Option(help="Normalise after each part, as in the paper, or before it."),
     ] = "post",
     json: Json = False,
     quiet: Quiet = False,
-    *,
     config: TranslationTrainingConfig,
 ) -> None:
     """Train the Transformer to translate: attention alone, from pairs of texts.
@@ -62,12 +53,8 @@ def transformer(
 
     from sememe.tasks.translate import Transformer
 
-    sizes = pretraining.given(
-        vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads,
-        max_length=max_length, dropout=dropout,
-    )  # fmt: skip
+    own = pretraining.given(**asdict(sizes))
     translation.train(
-        Transformer(preset, norm=norm, **sizes, **asdict(config)), source, target,
-        dev_source=dev_source, dev_target=dev_target, column=column, skip_bad=skip_bad,
-        encoding=encoding, tokenizer=tokenizer, out=out, resume=resume, json=json, quiet=quiet,
+        Transformer(preset, norm=norm, **own, **asdict(config)), source, target,
+        reading=reading, tokenizer=tokenizer, out=out, resume=resume, json=json, quiet=quiet,
     )  # fmt: skip

@@ -41,9 +41,7 @@ def ulmfit(
     num_layers: Annotated[
         int | None, typer.Option(help="LSTM layers, instead of the preset's.")
     ] = None,
-    num_cells: Annotated[
-        int | None, typer.Option(help="Cells of a layer, instead of the preset's.")
-    ] = None,
+    num_cells: pretraining.NumCells = None,
     width: pretraining.Width = None,
     dropout_factor: Annotated[
         float | None,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from sememe.cli import training
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.options import expand, flag
 from sememe.cli.screen import examples, print_json
 from sememe.static.word2vec.config import Word2VecConfig
 from sememe.text.settings import TextSettings
@@ -23,26 +23,16 @@ EXAMPLES = examples(
 )
 
 
-@expand(config="Model", text="Text")
+@expand(asked=None, config="Model", text="Text")
 def word2vec(
+    *,
     corpus: training.Corpus = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
+    asked: training.Fitting,
     preview: Annotated[
         bool,
         flag("--preview", help="Train nothing; show the first training pairs and one update."),
     ] = False,
-    start: training.Start = None,
-    phrases: training.Phrases = 0,
-    store: training.Store = None,
-    checkpoint_minutes: training.CheckpointMinutes = 10.0,
-    evaluate_every: training.EvaluateEvery = 0,
-    data: training.Data = None,
-    early_stopping: training.EarlyStopping = 0,
     device: Annotated[Literal["cpu"], typer.Option(help="Where to compute.")] = "cpu",
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
     config: Word2VecConfig,
     text: TextSettings,
 ) -> None:
@@ -51,16 +41,12 @@ def word2vec(
     The options carry the names of the Python call:
     sememe.Word2Vec(dim=100).fit("text.txt").
     """
-    from sememe.static.word2vec import Word2Vec
+    from sememe.static.word2vec.model import Word2Vec
 
     if preview:
-        _preview(corpus, config, text, json)
+        _preview(corpus, config, text, asked.json)
         return
-    training.train(
-        Word2Vec(config), corpus, text=text, out=out, resume=resume, start=start, phrases=phrases,
-        store=store, checkpoint_minutes=checkpoint_minutes, evaluate_every=evaluate_every,
-        data=data, early_stopping=early_stopping, json=json, quiet=quiet,
-    )  # fmt: skip
+    training.train(Word2Vec(config), corpus, text, asked)
 
 
 def _preview(

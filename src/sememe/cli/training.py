@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sememe.cli.failures import remember_out
-from sememe.cli.options import flag
+from sememe.cli.options import Json, Quiet, flag
 from sememe.cli.screen import print_json
 
 if TYPE_CHECKING:
@@ -63,6 +64,23 @@ EarlyStopping = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """What is asked of the commands that train word vectors."""
+
+    out: Out = None
+    resume: Resume = False
+    start: Start = None
+    phrases: Phrases = 0
+    store: Store = None
+    checkpoint_minutes: CheckpointMinutes = 10.0
+    evaluate_every: EvaluateEvery = 0
+    data: Data = None
+    early_stopping: EarlyStopping = 0
+    json: Json = False
+    quiet: Quiet = False
+
+
 def checked_out(out: Path | None, kind: str) -> Path:
     """The folder to write, refused before any work when it is missing or holds something else."""
     from sememe.errors import OptionError
@@ -92,44 +110,28 @@ def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:
     return found
 
 
-def train(
-    model: StaticModel,
-    corpus: list[str] | None,
-    *,
-    text: TextSettings,
-    out: Path | None,
-    resume: bool,
-    start: str | None,
-    phrases: int,
-    store: Path | None,
-    checkpoint_minutes: float,
-    evaluate_every: int,
-    data: str | None,
-    early_stopping: int,
-    json: bool,
-    quiet: bool,
-) -> None:
+def train(model: StaticModel, corpus: list[str] | None, text: TextSettings, asked: Fitting) -> None:
     """Fit a model as the options say, and tell how it went."""
     from sememe.progress import Reporter
     from sememe.vectors import load
 
-    reporter = Reporter(quiet=quiet)
-    out = checked_out(out, model.kind)
-    check("--phrases", phrases, 10)
-    check("--checkpoint-minutes", checkpoint_minutes)
+    reporter = Reporter(quiet=asked.quiet)
+    out = checked_out(asked.out, model.kind)
+    check("--phrases", asked.phrases, 10)
+    check("--checkpoint-minutes", asked.checkpoint_minutes)
     model.fit(
         corpus,
         text=text,
-        phrases=phrases,
-        start=load(start) if start else None,
-        store=store,
+        phrases=asked.phrases,
+        start=load(asked.start) if asked.start else None,
+        store=asked.store,
         out=out,
-        resume=resume,
-        checkpoint_minutes=checkpoint_minutes or math.inf,
-        callbacks=callbacks(evaluate_every, data, early_stopping, reporter),
+        resume=asked.resume,
+        checkpoint_minutes=asked.checkpoint_minutes or math.inf,
+        callbacks=callbacks(asked.evaluate_every, asked.data, asked.early_stopping, reporter),
         progress=reporter,
     )
-    tell(model, out, json)
+    tell(model, out, asked.json)
 
 
 def check(name: str, value: float, high: float = 1e15) -> None:

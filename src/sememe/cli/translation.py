@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +45,17 @@ SkipBad = Annotated[
 Encoding = Annotated[str, typer.Option(help="Encoding of the texts.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Which pairs choose the weights, and how pairs are read."""
+
+    dev_source: DevSource = None
+    dev_target: DevTarget = None
+    column: Columns = None
+    skip_bad: SkipBad = False
+    encoding: Encoding = "utf-8"
+
+
 def columns_of(given: list[str] | None) -> dict[str, str] | None:
     """Read source=en and target=de."""
     from sememe.errors import OptionError
@@ -64,11 +76,7 @@ def train(
     source: str,
     target: str | None,
     *,
-    dev_source: str | None,
-    dev_target: str | None,
-    column: list[str] | None,
-    skip_bad: bool,
-    encoding: str,
+    reading: Reading,
     tokenizer: Path | None,
     out: Path | None,
     resume: bool,
@@ -79,13 +87,16 @@ def train(
     from sememe.errors import OptionError
     from sememe.progress import Reporter
 
-    if dev_target is not None and dev_source is None:
-        raise OptionError("--dev-target needs --dev-source.")
-    dev: Any = dev_source if dev_target is None else (dev_source, dev_target)
+    dev: Any = reading.dev_source
+    if reading.dev_target is not None:
+        if dev is None:
+            raise OptionError("--dev-target needs --dev-source.")
+        dev = dev, reading.dev_target
     out = checked_out(out, model.kind)
     model.fit(
-        source, target, dev=dev, columns=columns_of(column), skip_bad=skip_bad, encoding=encoding,
-        tokenizer=tokenizer, out=out, resume=resume, progress=Reporter(quiet=quiet),
+        source, target, dev=dev, columns=columns_of(reading.column), skip_bad=reading.skip_bad,
+        encoding=reading.encoding, tokenizer=tokenizer, out=out, resume=resume,
+        progress=Reporter(quiet=quiet),
     )  # fmt: skip
     figures = model.history.last()
     if json:

@@ -213,7 +213,7 @@ def open_rung(path: Path, device: str = "auto") -> Opened:
         elmo.network.to(choose_device(device))
         return Opened("elmo", elmo, None, elmo_reader(elmo), elmo.network)
     if kind == "ngram":
-        from sememe.static.ngram import NGram
+        from sememe.static.ngram.model import NGram
 
         return Opened(kind, NGram.load(path), None, None)
     if kind == "nnlm":
