@@ -1,16 +1,20 @@
 """Sizes follow the budget and the machine; choices of rungs are read, bad ones named."""
 
+from dataclasses import replace
+
 import pytest
 
 from sememe.errors import OptionError
 from sememe.ladder.config import LadderConfig
-from sememe.ladder.plan import estimated_s, make_plan, said
+from sememe.ladder.plan import Load, estimated_s, make_plan, said
 from sememe.ladder.results import Machine
 from sememe.ladder.rungs import LINE, SPECS, choose
 from sememe.ladder.training import planned
 
 SMALL = Machine(cores=2, memory=8 << 30, processor="x", gpu="", system="Linux")
-LARGE = Machine(cores=16, memory=128 << 30, processor="x", gpu="H200", system="Linux")
+LARGE = Machine(
+    cores=16, memory=128 << 30, processor="x", gpu="H200", gpu_memory=139 << 30, system="Linux"
+)
 
 
 def plan_of(machine=SMALL, **options):
@@ -46,13 +50,37 @@ def test_rare_words_count_in_short_texts():
 
 def test_the_plan_is_said_with_an_estimate():
     config = LadderConfig(budget="30s", workers=2)
-    families = [SPECS[name].family for name in LINE]
-    seconds = estimated_s(make_plan(config, SMALL), families, config)
-    assert 9 * 30 < seconds < 12 * 60
+    load = Load([SPECS[name].rung() for name in LINE], 4, 0, 4)
+    seconds = estimated_s(make_plan(config, SMALL), load, config)
+    assert 8 * 30 < seconds < 12 * 60
     words = " ".join(said(make_plan(config, SMALL), SMALL, len(LINE), seconds))
     assert "11 rungs, 0:30 of training for each, on 2 cores, 8 GB" in words and "minutes" in words
     tokens = LadderConfig(tokens=2_000_000)
     assert "2.00 M tokens" in said(make_plan(tokens, SMALL), SMALL, 3, 0.0)[0]
+
+
+def test_a_gpu_gets_large_steps_and_helpers():
+    small, large = plan_of(budget="3m"), plan_of(LARGE, budget="3m")
+    assert small.num_helpers == 0 and large.num_helpers == 12
+    assert plan_of(replace(LARGE, gpu_memory=13 << 30), budget="3m").num_helpers == 2
+    options = SPECS["bert"].options(large)
+    assert options["batch_size"] == 512 and options["compile"] == "auto"
+    assert options["dropout"] == 0.0
+    assert SPECS["gpt"].options(large)["batch_size"] == 512
+    assert "batch_size" not in SPECS["bert"].options(small)
+    assert SPECS["bert"].options(plan_of(LARGE, budget="1m"))["compile"] == "no"
+
+
+def test_lanes_and_fine_tuning_are_estimated():
+    def seconds(machine, **options):
+        config = LadderConfig(budget="3m", workers=machine.cores, **options)
+        load = Load([SPECS[name].rung() for name in LINE], 4, 30_000_000, 5)
+        return estimated_s(make_plan(config, machine), load, config)
+
+    # Four networks, and beside them four others, then a few minutes of questions.
+    assert 4 * 3 * 60 < seconds(LARGE, finetune=True, rows=12_000, seeds=2) < 25 * 60
+    assert seconds(SMALL) > 8 * 3 * 60
+    assert seconds(SMALL, finetune=True, rows=2_000) > seconds(SMALL, finetune=True, rows=500)
 
 
 @pytest.mark.parametrize(

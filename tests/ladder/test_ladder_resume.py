@@ -106,11 +106,11 @@ def test_questions_that_changed_are_no_continuation(corpus, tmp_path):
     "failure", [WriteError("The disk is full."), RuntimeError("CUDA out of memory.")]
 )
 def test_what_failed_is_tried_again(failure, corpus, tmp_path, monkeypatch):
-    from sememe.ladder import running
+    from sememe.ladder import climbing
     from sememe.ladder.running import Ladder
 
     few = {"tokens": 20_000, "rungs": "onehot,counts", "rows": 24, "seeds": 1, "workers": 1}
-    train = running.trained
+    train = climbing.trained
 
     def full(spec, *more):
         if spec.name == "counts":
@@ -118,7 +118,7 @@ def test_what_failed_is_tried_again(failure, corpus, tmp_path, monkeypatch):
         return train(spec, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "trained", full)
+        patch.setattr(climbing, "trained", full)
         first = Ladder(**few).run(corpus, out=tmp_path / "out")
     assert [(rung.state, rung.why) for rung in first.rungs][1] == ("failed", str(failure))
     again = Ladder(**few).run(corpus, out=tmp_path / "out", resume=True)

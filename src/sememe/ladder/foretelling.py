@@ -111,13 +111,13 @@ def _by_windows(model: Any, sentences: Sequence[list[str]], known: frozenset[str
                 windows.append(ids_T[index : index + window])
                 targets.append(ids_T[index + window])
     log, size = 0.0, max(1, _SCORES_AT_ONCE // (len(model.vocabulary) + 2))
+    device = next(model.network.parameters()).device
     with torch.no_grad():
         for first in range(0, len(targets), size):
-            logits_MV = model.network.logits(
-                torch.from_numpy(np.stack(windows[first : first + size]))
-            )
-            asked_M = torch.tensor(np.array(targets[first : first + size]))
-            log += float(logits_MV.log_softmax(1).gather(1, asked_M[:, None]).double().sum())
+            rows_MW = torch.from_numpy(np.stack(windows[first : first + size])).to(device)
+            asked_M = torch.from_numpy(np.array(targets[first : first + size])).to(device)
+            logs_MV = model.network.logits(rows_MW).float().log_softmax(1)
+            log += float(logs_MV.gather(1, asked_M[:, None]).double().sum())
     return Foretold(log, len(targets))
 
 

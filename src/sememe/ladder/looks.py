@@ -87,9 +87,9 @@ def _is_shown(word: str) -> bool:
     return word.isalpha() and (len(word) > 3 or (len(word) > 1 and word > "\u2e80"))
 
 
-def look_at(looks: Looks, interview: Interview, shown: Shown, text: LadderText) -> Looks:
-    """Add what one rung shows to what others have shown."""
-    name = interview.rung.name
+def look_at(interview: Interview, shown: Shown, text: LadderText) -> Looks:
+    """What one rung shows."""
+    looks, name = Looks(), interview.rung.name
     vectors = None if interview.is_one_hot else interview.word_vectors
     if vectors is not None:
         looks = _with_words(looks, name, vectors, shown)

@@ -17,11 +17,13 @@ _PACKAGES = ("sememe", "numpy", "numba", "scipy", "torch", "tokenizers")
 
 def this_machine(device: str = "auto") -> Machine:
     """Look at the machine; a GPU counts where networks may use it."""
+    gpu, gpu_memory = _gpu() if device in ("auto", "cuda") else ("", 0)
     return Machine(
         cores=available_cores(),
         memory=_memory(),
         processor=_processor(),
-        gpu=_gpu() if device in ("auto", "cuda") else "",
+        gpu=gpu,
+        gpu_memory=gpu_memory,
         system=f"{platform.system()} {platform.release().split('-')[0]}".strip(),
     )
 
@@ -60,9 +62,13 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _gpu() -> str:
+def _gpu() -> tuple[str, int]:
+    """Its name, and its bytes."""
     if find_spec("torch") is None:
-        return ""
+        return "", 0
     import torch
 
-    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else ""
+    if not torch.cuda.is_available():
+        return "", 0
+    found = torch.cuda.get_device_properties(0)
+    return found.name, found.total_memory

@@ -18,7 +18,9 @@ def notes_of(text: LadderText, plan: Plan, config: LadderConfig) -> list[str]:
         "them; one-hot, counts and n-grams need one pass."
     )
     how = (
-        "Tasks on sentences fine-tune the networks whole; word vectors stand under a BiLSTM."
+        "Tasks on sentences fine-tune the networks whole; word vectors stand under a BiLSTM. Each "
+        f"is taught the same rows {config.seeds} times with other first weights and another order; "
+        "± is the deviation over these."
         if config.finetune
         else "Tasks on sentences use frozen vectors of words in their sentence and one and the "
         "same linear head for every rung (no window, no network above); fine-tuning all would "
@@ -31,6 +33,11 @@ def notes_of(text: LadderText, plan: Plan, config: LadderConfig) -> list[str]:
         "last layers."
     )
     notes = [f"Every rung read the same training documents, split {text.split}.", given, how, words]
+    if plan.num_helpers:
+        notes.append(
+            "Networks had the GPU for themselves while they were trained, and models of the CPU "
+            "all cores but two; only the asking was side by side."
+        )
     if text.is_built_in:
         notes.append(
             "Docstrings repeat phrases of one another, which makes their held-out text easier, for "

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sememe.ladder.config import PRESETS, LadderConfig
-from sememe.ladder.results import Budget, Machine
+from sememe.ladder.results import Budget, Machine, Rung
 from sememe.progress.figures import format_count, format_duration
 
 # Seconds of one core that a network of each size needs to learn something worth showing; a GPU
 # does the work of about as many cores as below.
-_CORE_SECONDS = {"mini": 4_000.0, "small": 60_000.0, "medium": 400_000.0}
+_CORE_SECONDS = {"mini": 4_000.0, "small": 60_000.0, "medium": 300_000.0}
 _GPU_CORES = 1_000
+# Processes that ask: for so many cores, and for so much memory and memory of the GPU each.
+_HELPER_CORES, _HELPER_MEMORY, _HELPER_GPU_MEMORY = 4 / 3, 8 << 30, 6 << 30
 # Tokens to see, where those are the budget.
 _TOKENS = {"mini": 50_000_000, "small": 500_000_000, "medium": 2_000_000_000}
 # Words that the slowest of the models by threads, fastText, reads in a second of one core.
@@ -26,6 +28,14 @@ _SMALL_TEXT = 1_000_000
 _CHINESE_SUBWORDS = 8_192  # at least: each character is one
 # Seconds of two cores to ask one rung everything, by rows of a task: a share, and one for all.
 _ASKING_S = {"static": 5.0, "contextual": 12.0}
+# Fine-tuning: passes and rows of a step, seconds of a step on a core and on a GPU that several
+# processes share, of everything else that one rung is asked, and of starting those processes.
+EPOCHS, _STEP_ROWS = 3.0, 32
+_STEP_S = {"static": 0.2, "contextual": 0.4}
+_GPU_STEP_S = {"static": 0.03, "contextual": 0.05}
+_OTHER_S, _STARTING_S = 30.0, 40.0
+# Words that all cores and that one core reads, cuts and counts in a second.
+_READ_WORDS, _CUT_WORDS = 1_000_000, 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +55,8 @@ class Plan:
     device: str
     seed: int
     workers: int
+    has_gpu: bool = False  # that networks are trained on
+    num_helpers: int = 0  # processes beside the ladder's own; none where there is no GPU
 
     @property
     def budget(self) -> Budget:
@@ -82,7 +94,22 @@ def make_plan(config: LadderConfig, machine: Machine, *, is_chinese: bool = Fals
         predicted_words=_WORDS_PREDICTED[preset], num_rows=num_rows, max_words=max_words,
         max_characters=_characters(config, machine),
         device=config.device, seed=config.seed, workers=config.workers,
+        has_gpu=bool(machine.gpu), num_helpers=_helpers(config, machine),
     )  # fmt: skip
+
+
+def _helpers(config: LadderConfig, machine: Machine) -> int:
+    """The processes that may ask side by side where a GPU waits for each of them in turn."""
+    if not machine.gpu:
+        return 0
+    return max(
+        1,
+        min(
+            int(config.num_workers / _HELPER_CORES),
+            machine.memory // _HELPER_MEMORY,
+            machine.gpu_memory // _HELPER_GPU_MEMORY,
+        ),
+    )
 
 
 def _characters(config: LadderConfig, machine: Machine) -> int:
@@ -92,17 +119,36 @@ def _characters(config: LadderConfig, machine: Machine) -> int:
     return max(_CHARACTERS_A_GB, _CHARACTERS_A_GB * (machine.memory >> 30) // 2)
 
 
-def estimated_s(plan: Plan, families: Sequence[str], config: LadderConfig) -> float:
-    """About how long a ladder of such rungs will take, reading and asking included."""
-    speed = 2 / config.num_workers
-    scale = 0.3 + 0.7 * plan.num_rows * config.seeds / 3 / _ROWS[1]
-    asking_s = sum(
-        _ASKING_S["contextual" if family == "contextual" else "static"] * scale * speed
-        for family in families
-    )
+class Load(NamedTuple):
+    """What there is to do."""
+
+    rungs: Sequence[Rung]
+    num_networks: int
+    num_words: int  # of the corpus; 0: not known
+    num_tasks: int  # about sentences
+
+
+def estimated_s(plan: Plan, load: Load, config: LadderConfig) -> float:
+    """About how long a ladder will take, reading and asking included."""
+    cores = config.num_workers
+    num_words = min(plan.max_words, load.num_words or plan.max_words)
+    reading_s = 30 + num_words / _READ_WORDS + num_words / _CUT_WORDS / cores
     # Counting needs no time of its own to speak of; everything else is given its budget.
-    num_trained = sum(family != "counts" for family in families)
-    return 30 + num_trained * plan.budget_s * 1.1 + asking_s
+    num_others = sum(rung.family == "static" and rung.state != "done" for rung in load.rungs)
+    lanes = load.num_networks, num_others
+    num_turns = max(lanes) if plan.num_helpers else sum(lanes)
+    return reading_s + num_turns * plan.budget_s * 1.1 + _asking_s(plan, load, config)
+
+
+def _asking_s(plan: Plan, load: Load, config: LadderConfig) -> float:
+    families = ["contextual" if rung.family == "contextual" else "static" for rung in load.rungs]
+    if not config.finetune:
+        scale = 0.3 + 0.7 * plan.num_rows * config.seeds / 3 / _ROWS[1]
+        return sum(_ASKING_S[family] * scale * 2 / config.num_workers for family in families)
+    num_steps = load.num_tasks * plan.num_rows * config.seeds * EPOCHS / _STEP_ROWS
+    step_s = _GPU_STEP_S if plan.has_gpu else _STEP_S
+    asking_s = sum(_OTHER_S + num_steps * step_s[family] for family in families)
+    return asking_s / max(1, plan.num_helpers) + _STARTING_S * bool(plan.num_helpers)
 
 
 def said(plan: Plan, machine: Machine, num_rungs: int, seconds: float) -> list[str]:
@@ -119,6 +165,11 @@ def said(plan: Plan, machine: Machine, num_rungs: int, seconds: float) -> list[s
         f"vectors of {plan.dim} numbers, language models of {plan.predicted_words:,} words; tasks "
         f"are learned from up to {plan.num_rows:,} rows.",
     ]
+    if plan.num_helpers:
+        sentences.append(
+            "Networks are trained one after the other on the GPU, and beside them the other rungs "
+            "on the cores; then all are asked side by side."
+        )
     if plan.is_timed:
         unit = "hours" if seconds >= 3_600 else "minutes"
         sentences.append(f"All of it will take about {format_duration(seconds)} {unit}.")

@@ -218,9 +218,12 @@ def open_rung(path: Path, device: str = "auto") -> Opened:
         return Opened(kind, NGram.load(path), None, None)
     if kind == "nnlm":
         from sememe.networks.nnlm_model import NNLM
+        from sememe.training.precision import choose_device
 
         model = NNLM.load(path)
-        return Opened(kind, model, model.vectors, static_reader(model.vectors), model.network)
+        vectors = model.vectors
+        model.network.to(choose_device(device))
+        return Opened(kind, model, vectors, static_reader(vectors), model.network)
     from sememe.vectors import load
 
     vectors = load(path)

@@ -5,15 +5,13 @@ Scores stand in the unit of their task: 63.2 is 63.2 %, or a perplexity of 63.2.
 
 from __future__ import annotations
 
-import math
-import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple
 
 from sememe.errors import ArtifactError
-from sememe.evaluation.results import plain
+from sememe.ladder.records import Record, from_plain
 from sememe.storage.folder import read_json, write_json
 
 FORMAT = 1
@@ -23,19 +21,9 @@ Family = Literal["counts", "static", "language model", "contextual"]
 State = Literal["waiting", "training", "done", "failed", "left out"]
 Group = Literal["words", "sentences", "senses", "language model"]
 
-Record = TypeVar("Record")
-
-
-class _Jsonable:
-    """A record that JSON can hold."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The record for JSON: NaN becomes null, tuples lists."""
-        return {one.name: _to_plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Corpus(_Jsonable):
+class Corpus(Record):
     """The text every rung read; `split` says in a sentence how held-out documents were chosen."""
 
     name: str
@@ -52,7 +40,7 @@ class Corpus(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget(_Jsonable):
+class Budget(Record):
     """What each rung was given: seconds of training, or tokens to see."""
 
     seconds: float | None = None
@@ -60,7 +48,7 @@ class Budget(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine(_Jsonable):
+class Machine(Record):
     """Where it ran; memory in bytes."""
 
     cores: int
@@ -68,6 +56,7 @@ class Machine(_Jsonable):
     processor: str
     gpu: str
     system: str
+    gpu_memory: int = 0
 
 
 class Point(NamedTuple):
@@ -79,7 +68,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung(_Jsonable):
+class Rung(Record):
     """One model: what it is, how it was made, what it cost."""
 
     name: str
@@ -99,7 +88,7 @@ class Rung(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(_Jsonable):
+class Task(Record):
     """One column: what is asked and how, and what somebody who understands nothing gets."""
 
     name: str
@@ -116,7 +105,7 @@ class Task(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell(_Jsonable):
+class Cell(Record):
     """The figure of one rung on one task, a score a seed; or `why` there is none."""
 
     rung: str
@@ -164,7 +153,7 @@ class Use(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordsLook(_Jsonable):
+class WordsLook(Record):
     """The same words in every model, laid on the plane by principal components."""
 
     groups: dict[str, list[str]]
@@ -172,7 +161,7 @@ class WordsLook(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextsLook(_Jsonable):
+class ContextsLook(Record):
     """One ambiguous word in its sentences, model by model."""
 
     word: str
@@ -181,7 +170,7 @@ class ContextsLook(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionLook(_Jsonable):
+class AttentionLook(Record):
     """Where one head looks: row i holds the weights of token i, and sums to one."""
 
     rung: str
@@ -192,7 +181,7 @@ class AttentionLook(_Jsonable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looks(_Jsonable):
+class Looks(Record):
     """What there is to see beside the figures."""
 
     pca: WordsLook | None = None
@@ -200,9 +189,28 @@ class Looks(_Jsonable):
     contexts: ContextsLook | None = None
     attention: AttentionLook | None = None
 
+    def joined(self, more: Looks) -> Looks:
+        """These looks with those at other rungs."""
+        neighbors = {
+            word: {**self.neighbors.get(word, {}), **more.neighbors.get(word, {})}
+            for word in {**self.neighbors, **more.neighbors}
+        }
+        return Looks(
+            pca=_with_points(self.pca, more.pca),
+            neighbors=neighbors,
+            contexts=_with_points(self.contexts, more.contexts),
+            attention=more.attention or self.attention,
+        )
+
+
+def _with_points(own: Any, more: Any) -> Any:
+    if own is None or more is None:
+        return own or more
+    return replace(own, points={**own.points, **more.points})
+
 
 @dataclass(frozen=True, kw_only=True)
-class Results(_Jsonable):
+class Results(Record):
     """Everything a ladder found; `notes` are sentences that the report must print."""
 
     title: str
@@ -268,36 +276,6 @@ class Results(_Jsonable):
                 "run the ladder again."
             )
         try:
-            return _from_plain(cls, content)
+            return from_plain(cls, content)
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{name} is not a whole result of a ladder ({error}).") from error
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, _Jsonable):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {str(name): _to_plain(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_to_plain(one) for one in value]
-    return plain(value)
-
-
-def _from_plain(kind: Any, value: Any) -> Any:
-    """Build the value of a type hint from JSON."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in (types.UnionType, Union):
-        return None if value is None else _from_plain(parts[0], value)
-    if origin is list:
-        return [_from_plain(parts[0], one) for one in value]
-    if origin is dict:
-        return {name: _from_plain(parts[1], one) for name, one in value.items()}
-    if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        known = {one.name: hints[one.name] for one in fields(kind) if one.name in value}
-        return kind(**{name: _from_plain(hint, value[name]) for name, hint in known.items()})  # type: ignore[operator]
-    if hasattr(kind, "_fields"):
-        return kind(*value)
-    if kind is float:
-        return math.nan if value is None else float(value)
-    return value

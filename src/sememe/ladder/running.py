@@ -11,26 +11,26 @@ import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sememe.errors import OptionError, SememeError
-from sememe.ladder.answers import FAILURES, answered, with_baselines
+from sememe.errors import OptionError
+from sememe.ladder.answers import with_baselines
+from sememe.ladder.beside import ENDED, climb_beside
+from sememe.ladder.climbing import Brief, Doing, News, asking, training
 from sememe.ladder.config import LadderConfig
-from sememe.ladder.looks import look_at
 from sememe.ladder.machine import this_machine, versions
 from sememe.ladder.notes import notes_of
 from sememe.ladder.own import own_rung
-from sememe.ladder.plan import Plan, estimated_s, make_plan, said
+from sememe.ladder.plan import Load, Plan, estimated_s, make_plan, said
 from sememe.ladder.questions import Interview
-from sememe.ladder.results import FILE, Corpus, Machine, Results, Rung
-from sememe.ladder.rungs import SPECS, Chosen, choose, needs_torch
-from sememe.ladder.tasks import Questions, make_questions, stamped
+from sememe.ladder.results import FILE, Cell, Corpus, Machine, Results, Rung
+from sememe.ladder.rungs import SPECS, Chosen, choose
+from sememe.ladder.splitting import words_in
+from sememe.ladder.tasks import BUILT_IN, Questions, stamped
 from sememe.ladder.text import LadderText, open_text
-from sememe.ladder.training import forget, planned, trained
 from sememe.ladder.view import View
 from sememe.ladder.warming import warm_up
 from sememe.options import changed
@@ -115,8 +115,10 @@ class _Run:
         plan = make_plan(self.config, machine, is_chinese=is_chinese)
         plan, kept = self._opened(plan, corpus, resume)
         rungs = self._rungs()
-        families = [rung.family for rung in rungs]
-        sentences = said(plan, machine, len(rungs), estimated_s(plan, families, self.config))
+        num_networks = sum(SPECS[name].is_network for name in self.ladder.chosen.names)
+        num_tasks = len(self.ladder.tasks or BUILT_IN)
+        load = Load(rungs, num_networks, words_in(corpus) or 0, num_tasks)
+        sentences = said(plan, machine, len(rungs), estimated_s(plan, load, self.config))
         for sentence in sentences:
             self.view.note(sentence)
         warm_up(self.ladder.chosen.names, self.view)
@@ -125,17 +127,21 @@ class _Run:
             seed=self.config.seed, progress=self.view,
         )  # fmt: skip
         plan = plan.for_text(text.words.num_tokens)
-        asked = make_questions(
-            text, plan, self.ladder.chosen, seeds=self.config.seeds, finetune=self.config.finetune,
+        brief = Brief(
+            text=text, plan=plan, config=self.config, chosen=self.ladder.chosen,
             words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
-            reporter=self.view,
+            models=self.out / "models",
         )  # fmt: skip
+        asked = brief.questions(self.view)
         notes = [*sentences, *notes_of(text, plan, self.config)]
         self.results = kept or self._begun(text, plan, asked, rungs, machine, notes, command)
         self.before_s = self.results.seconds
         self._save()
-        for rung in self.results.rungs:
-            self._climb_rung(rung.name, plan, text, asked)
+        if plan.num_helpers:
+            climb_beside(self, brief, asked)
+        else:
+            for rung in self.results.rungs:
+                self._climb_rung(brief, asked, rung.name)
         self.results = with_baselines(self.results)
         self._save()
         return self.results
@@ -194,11 +200,16 @@ class _Run:
                     "leave out --resume."
                 )
             # Sizes stay what they were, whatever machine the run goes on with.
-            plan = replace(Plan(**old["plan"]), workers=plan.workers, device=plan.device)
+            plan = replace(
+                Plan(**old["plan"]), workers=plan.workers, device=plan.device,
+                num_helpers=plan.num_helpers,
+            )  # fmt: skip
             if not (self.out / FILE).exists():
                 return plan, None
             self.view.note(f"Going on with {self.out}.")
-            return plan, Results.load(self.out)
+            found = Results.load(self.out)
+            cells = [cell for cell in found.cells if not cell.why.startswith(ENDED)]
+            return plan, replace(found, cells=cells)
         if manifest.exists():
             self.view.note(f"Starting anew: what was in {self.out} is removed.")
             for own in ("models", "text"):
@@ -216,55 +227,39 @@ class _Run:
             taken.add(named[-1].name)
         return named
 
-    # ---- one rung -------------------------------------------------------------------------
+    # ---- climbing -------------------------------------------------------------------------
 
-    def _climb_rung(self, name: str, plan: Plan, text: LadderText, asked: Questions) -> None:
-        rung = self.results.rung(name)
-        if rung.state != "done":  # what failed before, on a full disk or so, is tried again
-            self._train(rung, plan, text)
+    def _climb_rung(self, brief: Brief, asked: Questions, name: str) -> None:
+        if self.results.rung(name).state != "done":  # what failed before is tried again
+            for news in training(brief, self.results.rung(name), self.view):
+                self.take(news)
         rung = self.results.rung(name)
         if rung.state == "done":
-            self._ask(rung, text, asked)
+            interview = Interview(rung, Path(rung.path), asked.uses, self.config.device)
+            wanted, looks = self.left_to_ask(name)
+            for news in asking(brief, interview, asked, wanted, looks=looks):
+                self.take(news)
+        self.view.end(name)
 
-    def _train(self, rung: Rung, plan: Plan, text: LadderText) -> None:
-        spec, out = SPECS[rung.name], self.out / "models" / rung.name
-        if why := needs_torch(spec):
-            self._put(replace(rung, state="left out", why=why))
-            return
-        try:
-            if rung.state != "training":
-                forget(out)
-                self.view.begin(rung.name, "measuring")
-                rung = planned(spec, replace(rung, why=""), plan, text, self.view)
-                self._put(rung)
-            self.view.begin(rung.name, "training")
-            self._put(trained(spec, rung, plan, text, out, self.view))
-        except FAILURES as error:
-            why = str(error) or "There was too little memory."
-            self._put(replace(rung, state="failed", why=why))
-
-    def _ask(self, rung: Rung, text: LadderText, asked: Questions) -> None:
-        interview = Interview(rung, Path(rung.path), asked.uses, self.config.device)
-        for question in asked.questions:
-            if self.results.cell(rung.name, question.task.name) is not None:
-                continue
-            self.view.begin(rung.name, f"asked: {question.task.title}")
-            cell = answered(question, interview)
-            self.results = replace(self.results, cells=[*self.results.cells, cell])
-            self._save()
+    def left_to_ask(self, name: str) -> tuple[list[str], bool]:
+        """The questions that a rung has not been asked yet, and whether it was looked at."""
+        tasks = [task.name for task in self.results.tasks]
         points = self.results.looks.pca.points if self.results.looks.pca else {}
-        if rung.name not in points:
-            self.view.begin(rung.name, "looked at")
-            with suppress(SememeError):  # of a model that cannot be opened; its cells say so
-                looks = look_at(self.results.looks, interview, asked.shown, text)
-                self.results = replace(self.results, looks=looks)
-            self._save()
-        self.view.end(rung.name)
+        return [one for one in tasks if self.results.cell(name, one) is None], name not in points
 
-    def _put(self, rung: Rung) -> None:
-        """Replace what is known of a rung."""
-        rungs = [rung if own.name == rung.name else own for own in self.results.rungs]
-        self.results = replace(self.results, rungs=rungs)
+    def take(self, news: News) -> None:
+        """Write down what was found, and show it."""
+        if isinstance(news, Doing):
+            self.view.begin(news.rung, news.what)
+            return
+        found = self.results
+        if isinstance(news, Rung):
+            rungs = [news if own.name == news.name else own for own in found.rungs]
+            self.results = replace(found, rungs=rungs)
+        elif isinstance(news, Cell):
+            self.results = replace(found, cells=[*found.cells, news])
+        else:
+            self.results = replace(found, looks=found.looks.joined(news))
         self._save()
 
     def _save(self) -> None:

@@ -13,6 +13,7 @@ from sememe.ladder.sentences import sentences_of
 from sememe.progress import Reporter
 from sememe.storage.folder import write_file
 from sememe.text import stream
+from sememe.text.documents import find_sources
 from sememe.text.settings import TextSettings
 
 BUILT_IN = "docstrings of the installed Python packages"
@@ -153,12 +154,18 @@ def write_split(
 
 def _share_kept(corpus: Any, max_words: int) -> float:
     """The share of the documents that makes about so many words."""
-    total = stream.total_bytes(corpus) if max_words else None
-    if not total:
-        return 1.0
+    num_words = words_in(corpus) if max_words else None
+    return min(1.0, max_words / num_words) if num_words else 1.0
+
+
+def words_in(corpus: Any) -> int | None:
+    """About how many words there are, by the sizes of files, packed or not; None: not known."""
+    num_bytes = stream.total_bytes(corpus)
     names = [corpus] if isinstance(corpus, (str, Path)) else corpus
-    packed = [_PACKED.get(Path(name).suffix, 1) for name in names if isinstance(name, (str, Path))]
-    return min(1.0, max_words * _BYTES_A_WORD / (total * max(packed, default=1)))
+    if num_bytes is not None and isinstance(names, (list, tuple)):
+        paths = [source.path for source in find_sources(names) if isinstance(source.path, Path)]
+        num_bytes = sum(path.stat().st_size * _PACKED.get(path.suffix, 1) for path in paths)
+    return None if num_bytes is None else num_bytes // _BYTES_A_WORD
 
 
 def _chance(seed: int, index: int) -> float:

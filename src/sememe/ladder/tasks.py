@@ -44,6 +44,7 @@ _FORETELLING = {"ngram", "nnlm", "elmo", "gpt"}
 _FINDING = {"bert", "untrained"}
 _POOL = 4 / 3  # rows to draw from, over those of one draw
 _FEWEST_ROWS = 24
+_MOST_WORDS, _MOST_BATCHES = 80_000, 200  # of held-out text: more would not change the figures
 
 
 class Questions(NamedTuple):
@@ -83,16 +84,16 @@ def make_questions(
         in_sentences = _docstring_questions(text, plan, seeds, reporter)
     else:
         in_sentences = _selfmade_questions(text, plan, seeds)
-    asked += [FinetunedQuestion(own) if finetune else own for own in in_sentences]
+    asked += [FinetunedQuestion(own, num) if finetune else own for own in in_sentences]
     names = [str(own) for own in senses] if senses else _sense_sets(text)
     sets = find_sets(names) if names else []
     if sets:
         asked.append(SenseQuestion(names, sets))
     # A column that no rung can answer is left out; own models may be of any kind.
     if rungs.paths or _FORETELLING & set(rungs.names):
-        asked.append(PerplexityQuestion(text, plan, num_words=40 * num))
+        asked.append(PerplexityQuestion(text, plan, num_words=min(_MOST_WORDS, 40 * num)))
     if rungs.paths or _FINDING & set(rungs.names):
-        asked.append(HiddenQuestion(text, plan, num_batches=max(4, num // 15)))
+        asked.append(HiddenQuestion(text, plan, num_batches=max(4, min(_MOST_BATCHES, num // 15))))
     shown = shown_of(text, sets, plan.min_count)
     uses = Uses(
         text, sorted(_in_files(kept) | set(shown.words)),

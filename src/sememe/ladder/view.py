@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -25,7 +26,8 @@ class View(Reporter):
         super().__init__(quiet=quiet, stream=stream)
         self._results: Results | None = None
         self._table: Live | None = None
-        self._name, self._doing, self._status = "", "", ""
+        self._now: dict[str, str] = {}  # what is being done with rungs, the newest last
+        self._line_times_s: dict[str, float] = {}
         self._told: set[str] = set()
         self._said: set[str] = set()
 
@@ -63,16 +65,28 @@ class View(Reporter):
 
     def begin(self, name: str, doing: str) -> None:
         """A rung begins with something."""
-        self._name, self._doing, self._status = name, doing, ""
+        self._now.pop(name, None)
+        self._now[name] = doing
         self._draw()
 
+    def progress(self, name: str, status: str) -> None:
+        """How far a rung is with it; without a name, what comes before the rungs."""
+        if name:
+            self._now[name] = status
+        now_s = time.monotonic()
+        if self.is_live:
+            self._draw()
+        elif now_s - self._line_times_s.setdefault(name, now_s) >= self._line_s:
+            self._line_times_s[name] = now_s
+            self._tell(f"{name}: {status}" if name else status)
+
     def end(self, name: str) -> None:
-        """A rung has been asked everything."""
-        self._name = self._doing = self._status = ""
-        if name and name not in self._said and self._results is not None and not self.is_live:
+        """Nothing more is done with a rung for now."""
+        self._now.pop(name, None)
+        line = scores_line(self._results, name) if self._results is not None else ""
+        if line and name not in self._said and not self.is_live:
             self._said.add(name)
-            if line := scores_line(self._results, name):
-                self._tell(f"{name}: {line}")
+            self._tell(f"{name}: {line}")
         self._draw()
 
     def show(self, results: Results) -> None:
@@ -93,7 +107,7 @@ class View(Reporter):
 
     def note(self, text: str) -> None:
         """Show one line that stays; what trainings say of themselves is left to the table."""
-        if self.quiet or self._doing:
+        if self.quiet or self._now:
             return
         if self._table is not None:
             self._table.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -101,22 +115,15 @@ class View(Reporter):
             self._print(text)
 
     def _open(self, task: Task) -> None:
-        self._status = task.title
+        self._redraw(task, time.monotonic())
 
     def _redraw(self, task: Task, now_s: float) -> float:
         task._mark(now_s)
-        self._status = f"{task.title} " + " · ".join(task.describe())
-        if self._table is not None:
-            self._draw()
-            return _REDRAW_S
-        if not self.quiet and now_s - task._begun_s >= self._line_s:
-            name = f"{self._name}: " if self._name else ""
-            self._print(f"{name}{task.title}: " + ", ".join(task.describe()))
-            return self._line_s
-        return 1.0
+        status = f"{task.title} " + " · ".join(task.describe())
+        self.progress(next(reversed(self._now), ""), status)
+        return _REDRAW_S if self._table is not None else 1.0
 
     def _close(self, task: Task, has_failed: bool) -> None:
-        self._status = ""
         self._draw()
 
     def _draw(self) -> None:
@@ -136,20 +143,17 @@ class View(Reporter):
         table.add_column("training", no_wrap=True)
         table.add_column("scores so far", overflow="ellipsis", no_wrap=True)
         for rung in self._results.rungs:
-            is_now = rung.name == self._name
-            state = "training" if is_now and rung.state == "waiting" else rung.state
+            doing = self._now.get(rung.name)
+            state = "training" if doing and rung.state == "waiting" else rung.state
             style = {"done": "green", "failed": "red", "training": "bold cyan"}.get(state, "dim")
             cost = cost_line(rung) if rung.state == "done" else rung.why
             scores = scores_line(self._results, rung.name)
-            if is_now:
-                status = self._status or self._doing
-                cost, scores = (status, scores) if rung.state != "done" else (cost, self._doing)
+            if doing:
+                cost, scores = (cost, doing) if rung.state == "done" else (doing, scores)
             table.add_row(
                 Text(_MARKS[state], style=style), Text(rung.title, style=style), Text(cost),
                 Text(scores, style="dim"),
             )  # fmt: skip
-        if not self._name and self._doing:
-            table.caption = self._doing
         return table
 
 

@@ -1,0 +1,100 @@
+"""Where there is a GPU, helpers train in two lanes and ask side by side: the table is the same."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ladder_texts import documents, write
+
+from sememe.ladder import beside, plan, running
+from sememe.ladder.beside import Helper
+from sememe.ladder.climbing import Brief
+from sememe.ladder.config import LadderConfig
+from sememe.ladder.helping import Job, Status
+from sememe.ladder.plan import make_plan
+from sememe.ladder.results import Machine, Results
+from sememe.ladder.rungs import SPECS, choose
+from sememe.ladder.running import Ladder
+from sememe.ladder.text import open_text
+from sememe.text.settings import TextSettings
+
+pytest.importorskip("torch")
+
+LARGE = Machine(
+    cores=8, memory=64 << 30, processor="x", gpu="made up", gpu_memory=24 << 30, system="Linux"
+)
+FEW = {"workers": 1, "rows": 24, "seeds": 1, "device": "cpu", "min_count": 1, "preset": "tiny"}
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(running, "this_machine", lambda device: LARGE)
+    return write(tmp_path / "text.jsonl", documents(80))
+
+
+def figures(results: Results) -> dict[tuple[str, str], tuple[list[float], str]]:
+    return {(cell.rung, cell.task): (cell.scores, cell.why) for cell in results.cells}
+
+
+def test_beside_each_other_rungs_come_to_the_same_table(corpus, tmp_path, monkeypatch):
+    ladder = Ladder(tokens=20_000, rungs="onehot,skipgram,bert", **FEW)
+    monkeypatch.setattr(plan, "_helpers", lambda config, machine: 0)
+    alone = ladder.run(corpus, out=tmp_path / "alone")
+    monkeypatch.setattr(plan, "_helpers", lambda config, machine: 2)
+    together = ladder.run(corpus, out=tmp_path / "together")
+    assert [rung.state for rung in together.rungs] == ["done"] * 3
+    assert figures(together) == figures(alone) and len(together.cells) == 3 * len(alone.tasks)
+    assert together.looks.pca == alone.looks.pca and together.looks.attention is not None
+    said = "had the GPU for themselves"
+    assert said in " ".join(together.notes) and said not in " ".join(alone.notes)
+    before = (tmp_path / "together" / "models" / "bert" / "model.safetensors").stat().st_mtime_ns
+    again = ladder.run(corpus, out=tmp_path / "together", resume=True)
+    after = (tmp_path / "together" / "models" / "bert" / "model.safetensors").stat().st_mtime_ns
+    assert figures(again) == figures(alone) and before == after
+
+
+def test_a_helper_that_dies_takes_one_piece_of_work_with_it(corpus, tmp_path, monkeypatch):
+    start = beside.subprocess.Popen
+    commands = []
+
+    def dying(command, **more):
+        commands.append(command)
+        # The first helper, that of the networks, and the first that asks are killed at once.
+        is_killed = len(commands) in (1, 4)
+        own = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+        return start(own if is_killed else command, **more)
+
+    monkeypatch.setattr(beside.subprocess, "Popen", dying)
+    monkeypatch.setattr(plan, "_helpers", lambda config, machine: 1)
+    ladder = Ladder(tokens=20_000, rungs="counts,nnlm,bert", **FEW)
+    results = ladder.run(corpus, out=tmp_path / "out")
+    assert [rung.state for rung in results.rungs] == ["done", "failed", "done"]
+    assert "code -9" in results.rung("nnlm").why
+    lost = [cell for cell in results.cells if "code -9" in cell.why]
+    assert {cell.rung for cell in lost} == {"bert"} and len(lost) < len(results.tasks)
+    assert len(results.cells) == 2 * len(results.tasks)
+    again = ladder.run(corpus, out=tmp_path / "out", resume=True)
+    assert [rung.state for rung in again.rungs] == ["done"] * 3
+    assert len(again.cells) == 3 * len(again.tasks)
+    assert not any("code -9" in cell.why for cell in again.cells)
+
+
+def test_a_helper_does_not_outlive_its_ladder(corpus, tmp_path):
+    config = LadderConfig(tokens=5 * 10**8, rungs="skipgram", **FEW)
+    text = open_text(corpus, TextSettings(), tmp_path / "text")
+    brief = Brief(
+        text=replace(text), plan=make_plan(config, LARGE).for_text(1), config=config,
+        chosen=choose("skipgram"), words=None, tasks=None, senses=None, models=tmp_path / "models",
+    )  # fmt: skip
+    news: queue.Queue = queue.Queue()
+    helper = Helper(brief, news)
+    helper.give(Job(SPECS["skipgram"].rung()))
+    while not isinstance(news.get(timeout=120)[1], Status):
+        pass
+    helper.close()
+    assert helper._process.poll() is not None
+    assert not (tmp_path / "models" / "skipgram").exists()

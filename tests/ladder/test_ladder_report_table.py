@@ -1,0 +1,189 @@
+"""The table of a report: every figure, what is best, what is missing and why, what was run."""
+
+import json
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from made_results import made_results
+from report_reader import Reader, rows_of
+
+from sememe.ladder.report import write_report
+from sememe.ladder.report.figures import count, duration, score
+from sememe.ladder.report.markdown import markdown
+from sememe.ladder.report.page import page
+from sememe.ladder.report.standing import mean_ranks, near_best
+from sememe.ladder.report.summary import summary
+from sememe.ladder.results import Cell, Results, Rung
+
+
+def test_every_figure_of_the_json_is_in_both_tables(tmp_path):
+    results = made_results()
+    write_report(results, tmp_path)
+    content = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert Results.load(tmp_path).cells[0] == results.cells[0]
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    rows = rows_of(Reader((tmp_path / "report.html").read_text(encoding="utf-8")))
+    names = [task["name"] for task in content["tasks"]]
+    titles = {rung["name"]: rung["title"] for rung in content["rungs"]}
+    written = re.search(r"## The table\n\n(.*?)\n\n", text, re.S)
+    assert written
+    of_scores = {line.split(" | ")[0].strip("| *"): line.split(" | ")
+                 for line in written.group(1).splitlines()}  # fmt: skip
+    for cell in content["cells"]:
+        column = names.index(cell["task"])
+        shown = rows[titles[cell["rung"]]][column]
+        told = of_scores[titles[cell["rung"]]][column + 1]
+        wanted = f"{cell['mean']:.1f} ± {cell['sd']:.1f}" if cell["mean"] is not None else "–"
+        assert wanted in shown and wanted in told
+    for task in content["tasks"]:
+        for name, value in task["baselines"].items():
+            assert rows[name][names.index(task["name"])] == f"{value:.1f}"
+            assert of_scores[name][names.index(task["name"]) + 1].strip(" |") == f"{value:.1f}"
+    for rung in content["rungs"]:
+        if rung["state"] == "done":
+            costs = rows_of(Reader((tmp_path / "report.html").read_text()), 1)[rung["title"]]
+            known = (
+                (duration, rung["train_s"]), (count, rung["tokens"]),
+                (count, rung["tokens_per_s"]), (count, rung["parameters"]),
+            )  # fmt: skip
+            assert costs[1:5] == [show(value) if value else "–" for show, value in known]
+
+
+def test_the_best_is_marked_and_what_cannot_be_told_from_it_too():
+    results = made_results()
+    text = page(results)
+    assert "<strong>71.4</strong>" in text and "<strong>83.8</strong>" in text
+    assert near_best(results, results.task("package")) == {"bert"}
+    assert "<u>71.0</u>" in text
+    assert near_best(results, results.task("odd")) == set()
+    below = re.findall(r"<td[^>]*class=\"low\"[^>]*>.*?</td>", text)
+    assert len(below) == 3 and all("▽" in cell for cell in below)  # one-hot twice, skip-gram once
+    told = markdown(results, {})
+    assert "**71.4 ± 0.7**" in told and "71.0 ± 1.1 ≈" in told and "24.8 ± 1.0 ▽" in told
+
+
+def test_where_all_are_equal_nobody_is_the_best():
+    results = made_results()
+    cells = [replace(c, scores=[44.7], mean=44.7, sd=None) if c.task == "senses" else c
+             for c in results.cells]  # fmt: skip
+    equal = replace(results, cells=cells)
+    assert "<strong>44.7</strong>" not in page(equal) and "**44.7**" not in markdown(equal, {})
+    assert "senses" not in summary(equal)[1]
+    alone = [cell for cell in results.cells if (cell.rung, cell.task) != ("bert", "senses")]
+    alone = [cell for cell in alone if (cell.rung, cell.task) != ("onehot", "senses")]
+    assert "<strong>50.0</strong>" not in page(replace(results, cells=alone))
+    assert "over 2 repetitions; a figure without ± was measured once" in page(equal)
+
+
+def test_a_lower_perplexity_is_the_better_one():
+    results = made_results()
+    cells = [cell for cell in results.cells if cell.task != "ppl"]
+    cells += [
+        Cell(rung="bert", task="ppl", scores=[900.0], mean=900.0),
+        Cell(rung="skipgram", task="ppl", scores=[120.0], mean=120.0),
+    ]
+    text = page(replace(results, cells=cells))
+    assert "<strong>120.0</strong>" in text
+    assert re.search(r'class="low"[^>]*><span>900.0</span><span class="below"', text)
+
+
+def test_a_gap_says_why_on_hover_and_as_a_footnote():
+    text = page(made_results())
+    why = "It gives no probabilities."
+    assert text.count(f'title="{why}"') == 2
+    number = re.search(r'<li id="why-(\d)">It gives no probabilities', text)
+    assert number and text.count(f'href="#why-{number.group(1)}"') == 2
+    assert "It fills gaps and foresees nothing." in text
+    told = markdown(made_results(), {})
+    assert "– (1)" in told and "1. It gives no probabilities." in told
+
+
+def test_rungs_that_failed_or_were_left_out_keep_their_line():
+    rows = rows_of(Reader(page(made_results())))
+    assert rows["GPT"] == ["Failed: the loss ran away."]
+    assert rows["ELMo"] == ["Left out: not asked for."]
+    assert "GPT failed; ELMo was left out" in " ".join(summary(made_results()))
+    told = markdown(made_results(), {})
+    assert "Failed: the loss ran away." in told
+
+
+def test_ranks_compare_only_models_that_were_asked_the_same():
+    ranks = mean_ranks(made_results())
+    assert ranks is not None
+    assert [task.name for task in ranks.tasks] == ["odd", "package", "senses"]
+    assert ranks.means == pytest.approx(
+        {"onehot": (3 + 3 + 2.5) / 3, "skipgram": (1 + 1 + 2.5) / 3, "bert": (2 + 2 + 1) / 3}
+    )
+    text = page(made_results())
+    assert "Odd one out, Which package and Senses" in text
+    one = replace(made_results(), tasks=made_results().tasks[:1])
+    assert mean_ranks(one) is None
+    assert "There is no mean rank" in page(one)
+
+
+def test_one_seed_has_no_deviation():
+    results = made_results()
+    cells = [replace(c, scores=c.scores[:1], sd=None) for c in results.cells]
+    text = page(replace(results, cells=cells, seeds=[1]))
+    rows = rows_of(Reader(text))
+    assert rows["BERT"][0].strip() == "47.8"
+    assert "Every figure was measured once, so no deviation is known." in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), (math.nan, "–"), (-0.04, "0.0"), (-3.2, "−3.2"), (63.25, "63.2"),
+     (12345.6, "12,346")],
+)  # fmt: skip
+def test_scores_in_text(value, shown):
+    assert score(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0, "0.0 s"), (0.03, "< 0.1 s"), (9.3, "9.3 s"), (59.6, "1 min"), (90, "1 min 30 s"),
+     (3600, "1 h"), (5400, "1 h 30 min")],
+)  # fmt: skip
+def test_durations_in_text(seconds, shown):
+    assert duration(seconds) == shown
+
+
+def test_the_summary_says_what_the_figures_say():
+    text = " ".join(summary(made_results()))
+    assert "Three models" in text and "45.0 k words of English" in text and "30 s" in text
+    assert "word2vec, skip-gram in two (odd one out, which package); BERT in one (senses)" in text
+    # One-hot: 1 of 3; skip-gram: 2 of 3; BERT: 3 of 3.
+    assert "6 of 9 figures are above the best baseline of their column." in text
+    assert (
+        "contextual models reach 71.8 %, static vectors reach 50.0 %, mean of context vectors 68.1"
+        in text
+    )
+
+
+def test_models_that_learned_elsewhere_are_not_said_to_have_learned_here():
+    results = made_results()
+    own = Rung(name="mine", title="runs/mine", family="static", state="done", megabytes=3.0)
+    cells = [Cell(rung="mine", task="odd", scores=[90.0, 90.0], mean=90.0, sd=0.0)]
+    more = replace(results, rungs=[*results.rungs, own], cells=[*results.cells, *cells])
+    told = " ".join(summary(more))
+    assert "Three models" in told
+    assert "Beside them stands runs/mine, which did not learn from it." in told
+    text = page(more)
+    assert "no time of training to draw of One-hot and runs/mine" in text
+    titles = re.findall(r"<title>(runs/mine: [^<]*)</title>", text)
+    assert titles and all("MB" in title for title in titles)
+
+
+def test_what_was_run_is_told():
+    results = made_results()
+    shown = "".join(Reader(page(results)).text)
+    told = markdown(results, {})
+    for text in (shown, told):
+        assert "sememe ladder --budget 30s" in text and "sememe train bert" in text
+        assert "numpy 2.1.0" in text and "1, 2" in text and "2 cores of a chip, 8 GiB" in text
+        assert "900 documents, 45,000 words" in text and "Every tenth is held out." in text
+        assert "Vectors are frozen in sentence tasks." in text
+    assert "num_layers 2, width 128" in shown and "init" not in shown
+    assert "`` sememe train word2vec --out 'my `runs`' ``" in told
