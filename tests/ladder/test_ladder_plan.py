@@ -129,3 +129,10 @@ def test_tokens_fix_epochs_before_anything_is_trained():
     rung = planned(SPECS["skipgram"], SPECS["skipgram"].rung(), plan, _Text, None)
     assert rung.state == "training" and rung.options["epochs"] == 5
     assert rung.options["architecture"] == "skipgram" and rung.options["min_count"] == 3
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_class_of_every_rung_is_where_it_is_looked_for(name):
+    if SPECS[name].is_network:
+        pytest.importorskip("torch")
+    assert isinstance(SPECS[name].model_class, type)

@@ -122,27 +122,27 @@ def _preset(plan: Plan) -> str:
 SPECS = {
     spec.name: spec
     for spec in (
-        Spec("onehot", "one-hot", "counts", "sememe.static.onehot.OneHot", "onehot", _words),
+        Spec("onehot", "one-hot", "counts", "sememe.static.onehot.model.OneHot", "onehot", _words),
         Spec(
-            "counts", "counts (PPMI, SVD)", "counts", "sememe.static.counts.Counts", "counts",
+            "counts", "counts (PPMI, SVD)", "counts", "sememe.static.counts.model.Counts", "counts",
             _vectors,
         ),
         Spec(
-            "cbow", "word2vec, CBOW", "static", "sememe.static.word2vec.Word2Vec", "word2vec",
+            "cbow", "word2vec, CBOW", "static", "sememe.static.word2vec.model.Word2Vec", "word2vec",
             lambda plan: _vectors(plan, architecture="cbow"),
         ),
         Spec(
-            "skipgram", "word2vec, skip-gram", "static", "sememe.static.word2vec.Word2Vec",
+            "skipgram", "word2vec, skip-gram", "static", "sememe.static.word2vec.model.Word2Vec",
             "word2vec", lambda plan: _vectors(plan, architecture="skipgram"),
         ),
-        Spec("glove", "GloVe", "static", "sememe.static.glove.GloVe", "glove", _vectors),
+        Spec("glove", "GloVe", "static", "sememe.static.glove.model.GloVe", "glove", _vectors),
         Spec(
             "fasttext", "fastText", "static", "sememe.static.fasttext.model.FastText", "fasttext",
             _fasttext,
         ),
         Spec(
-            "ngram", "n-gram (Kneser–Ney)", "language model", "sememe.static.ngram.NGram", "ngram",
-            _ngram,
+            "ngram", "n-gram (Kneser–Ney)", "language model", "sememe.static.ngram.model.NGram",
+            "ngram", _ngram,
         ),
         Spec(
             "nnlm", "NNLM", "language model", "sememe.networks.nnlm_model.NNLM", "nnlm",
