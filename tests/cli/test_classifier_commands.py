@@ -53,7 +53,7 @@ def test_predict_writes_a_line_for_each(sememe, model, tmp_path: Path):
     assert sure[0] == "good"
 
 
-def test_info_and_convert_know_classifiers(sememe, model, train: Path, tmp_path: Path):
+def test_info_and_convert_know_classifiers(sememe, model, train: Path):
     told = sememe("info", model, "--json").json
     assert told["kind"] == "fasttext-classifier" and told["labels"] == 2 and told["size"] > 0
     for arguments in (("m.bin",), ("n.bin", "--format", "fasttext")):
@@ -74,7 +74,7 @@ def test_evaluate_labels(sememe, model, train: Path):
     assert figures["precision"] == 0.5 and figures["recall"] == 1 and figures["num_examples"] == 120
 
 
-def test_quantize_prints_sizes_and_scores(sememe, train: Path, tmp_path: Path):
+def test_quantize_prints_sizes_and_scores(sememe, train: Path):
     words = "".join(
         f"__label__{label} {text} w{n} w{n % 50}\n"
         for n in range(1_500)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 
-def test_from_text_to_suggestions(sememe, corpus, tmp_path):
+def test_from_text_to_suggestions(sememe, corpus):
     ran = sememe("train", "ngram", corpus, "--order", 3, "--out", "model", "--quiet")
     assert "Try: sememe suggest model" in ran.out
     found = sememe("suggest", "model", "the red ", "-k", 2, "--json").json

@@ -80,7 +80,7 @@ def test_a_missing_tensor_and_one_of_another_shape(sememe, bert):
     refused(sememe("embed", bert, "rows.txt", "--out", "v.npy", fails=True))
 
 
-def test_the_weights_of_another_model(sememe, bert, tmp_path):
+def test_the_weights_of_another_model(sememe, bert):
     write_tensors(bert / "model.safetensors", {"h.0.attn.weight": np.zeros((2, 2), np.float32)})
     refused(sememe("next", bert, "A", "B", fails=True), "holds another model")
     config = json.loads((bert / "config.json").read_text())

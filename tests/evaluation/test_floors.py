@@ -7,6 +7,7 @@ pytest.importorskip("torch")
 
 from sememe.errors import OptionError
 from sememe.evaluation import floors
+from sememe.evaluation.logistic import fit_logistic
 from sememe.examples.labelled import Answer, AnswerRow, TagRow, TextRow
 from sememe.vectors import WordVectors
 
@@ -38,7 +39,7 @@ def test_logistic_regression_equals_that_of_scikit_learn():
     rng = np.random.default_rng(1)
     features = rng.normal(size=(120, 5))
     labels = (features[:, 0] + 0.5 * rng.normal(size=120) > 0).astype(int) + (features[:, 1] > 1)
-    ours = floors.logistic_regression(features, labels, 3, penalty=2.0)
+    ours = fit_logistic(features, labels, 3, penalty=2.0)
     peer = linear_model.LogisticRegression(C=0.5, tol=1e-8, max_iter=2_000).fit(features, labels)
     theirs = np.concatenate([peer.coef_.T, peer.intercept_[None]])
     centered = [w - w.mean(1, keepdims=True) for w in (ours, theirs)]

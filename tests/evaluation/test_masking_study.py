@@ -13,9 +13,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from sememe.errors import OptionError, WriteError  # noqa: E402
+from sememe.evaluation.logistic import fit_logistic  # noqa: E402
 from sememe.evaluation.studies.config import StudyConfig  # noqa: E402
 from sememe.evaluation.studies.masking import study_masking  # noqa: E402
-from sememe.evaluation.studies.probing import Passages, fit_logistic, probe  # noqa: E402
+from sememe.evaluation.studies.probing import Passages, probe  # noqa: E402
 from sememe.text.settings import TextSettings  # noqa: E402
 
 SIZES = {"num_layers": 1, "width": 32, "num_heads": 2, "max_length": 32, "vocab_size": 200}
@@ -166,7 +167,7 @@ def test_the_linear_model_is_that_of_scikit_learn():
     scaled_ND = (vectors_ND - vectors_ND.mean(0)) / vectors_ND.std(0)
     theirs = linear_model.LogisticRegression(C=1.0, max_iter=1_000, tol=1e-8)
     theirs.fit(scaled_ND, classes_N)
-    ours_DC = fit_logistic(vectors_ND, classes_N)
+    ours_DC = fit_logistic(scaled_ND, classes_N, 3)
     scores_NC = np.c_[scaled_ND, np.ones(200)] @ ours_DC
     expected_NC = theirs.decision_function(scaled_ND)
     np.testing.assert_allclose(

@@ -86,7 +86,7 @@ def big_store(num: int = 60_000, num_words: int = 400) -> TokenStore:
     return open_store([[f"w{word}" for word in line] for line in np.split(ids, num // 50)])
 
 
-def test_a_small_memory_makes_many_parts(monkeypatch, tmp_path):
+def test_a_small_memory_makes_many_parts(monkeypatch):
     """Also rows that are too long to be read from all parts at once."""
     from sememe.examples import cooccurrence_spills as spills
 
@@ -193,7 +193,7 @@ def test_the_transposed_matrix_is_that_of_the_other_direction():
         assert value == pytest.approx(sides, rel=1e-6)
 
 
-def test_scratch_is_cleared_when_the_reader_stops_or_fails(tmp_path, monkeypatch):
+def test_scratch_is_cleared_when_the_reader_stops_or_fails(tmp_path):
     store, what = big_store(), PairSettings(window=3)
     stream = count_pairs(store, 400, what, memory=150_000, scratch=tmp_path)
     next(stream)

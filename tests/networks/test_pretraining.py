@@ -270,7 +270,7 @@ def test_layers_computed_again_give_the_same_weights(make, corpus, monkeypatch):
     assert num_calls >= 3
 
 
-def test_tensorboard_gets_every_figure(corpus, tmp_path, monkeypatch):
+def test_tensorboard_gets_every_figure(corpus, monkeypatch):
     written: dict[str, list[int]] = {}
     closed: list[str] = []
 

@@ -195,7 +195,7 @@ def test_a_gpt_answers_and_points_at_its_last_token_for_none(gpt):
     assert [item.target.tolist() for item in items] == [[item.num_tokens - 1] * 2 for item in items]
 
 
-def test_bad_rows_and_options(bert, tmp_path):
+def test_bad_rows_and_options(bert):
     task = Answer(bert, **QUICK | {"epochs": 0.2})
     with pytest.raises(InputError, match="row 0: the context does not hold the answer"):
         task.fit([("what", FILLER, "a dog")])

@@ -214,7 +214,7 @@ def test_large_scores_are_learned_in_their_own_measure(bert):
     assert task.scores.value > 0.8 and 900 < np.mean(said) < 1_500
 
 
-def test_staged_fine_tuning_keeps_or_renews_the_head(topics, opinions, tmp_path):
+def test_staged_fine_tuning_keeps_or_renews_the_head(topics, opinions):
     task, folder = topics
     notes = Notes()
     again = Classify(folder, **QUICK | {"steps": 1, "epochs": 0.0, "learning_rate": 1e-9})

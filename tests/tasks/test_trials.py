@@ -32,7 +32,7 @@ def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
     assert again.predict(opinions)[0].probabilities["good"] == pytest.approx(mean, abs=1e-5)
 
 
-def test_stopped_seeds_go_on(bert, opinions, tmp_path, monkeypatch):
+def test_stopped_seeds_go_on(bert, opinions, tmp_path):
     def make(options):
         return Classify(bert, **QUICK | {"epochs": 1.0} | options)
 

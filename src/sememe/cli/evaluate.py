@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Score models on question files.", no_args_is_help=True)
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 @app.command(
     epilog=examples(
         "sememe evaluate words runs/ladder/models/skipgram",

@@ -11,11 +11,6 @@ from sememe.tasks.config import AnswerConfig, FinetuneConfig, TagConfig
 app = typer.Typer(help="Teach a model a task with your labelled rows.", no_args_is_help=True)
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 add_command(
     app, "classify", FinetuneConfig,
     text="""Learn to label texts, and print the table of confusions on the dev rows.

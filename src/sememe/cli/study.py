@@ -19,11 +19,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 @app.command(
     epilog=examples(
         "sememe study masking --budget 1m --out runs/masking",

@@ -38,11 +38,6 @@ class Models(TyperGroup):
 app = typer.Typer(cls=Models, help="Train a model on your text.", no_args_is_help=True)
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 app.command(epilog=train_word2vec.EXAMPLES)(train_word2vec.word2vec)
 app.command(epilog=train_fasttext.EXAMPLES)(train_fasttext.fasttext)
 app.command(epilog=train_classifier.EXAMPLES)(train_classifier.classifier)

@@ -15,6 +15,7 @@ import numpy as np
 
 from sememe import metrics
 from sememe.errors import OptionError
+from sememe.evaluation.logistic import fit_logistic, logistic_scores
 from sememe.examples.labelled import AnswerRow, TagRow, TextRow
 from sememe.tasks.words import WordCoder, words_of
 from sememe.vectors.search import unit_rows
@@ -167,8 +168,9 @@ def _classified(
     mean_D, spread_D = features_ND.mean(0), features_ND.std(0) + 1e-6
     labels = sorted({str(row.label) for row in train})
     numbers_N = np.array([labels.index(str(row.label)) for row in train])
-    weights_DC = logistic_regression((features_ND - mean_D) / spread_D, numbers_N, len(labels))
-    scores_NC = _with_one((others_ND - mean_D) / spread_D) @ weights_DC
+    known_ND, asked_ND = ((own - mean_D) / spread_D for own in (features_ND, others_ND))
+    weights_DC = fit_logistic(known_ND, numbers_N, len(labels), penalty=_PENALTY)
+    scores_NC = logistic_scores(asked_ND, weights_DC)
     return [labels[index] for index in scores_NC.argmax(1)]
 
 
@@ -192,32 +194,3 @@ def _means(coder: WordCoder, texts: Sequence[str]) -> np.ndarray:
         own_ND = table_WD[numbers[is_known_W[numbers]]]
         found.append(own_ND.mean(0) if len(own_ND) else np.zeros(coder.lexicon.dim, np.float32))
     return np.stack(found).astype(np.float64)
-
-
-def _with_one(features_ND: np.ndarray) -> np.ndarray:
-    return np.concatenate([features_ND, np.ones((len(features_ND), 1))], 1)
-
-
-def logistic_regression(
-    features_ND: np.ndarray, labels_N: np.ndarray, num_labels: int, penalty: float = _PENALTY
-) -> np.ndarray:
-    """The weights (D + 1, C) of multinomial logistic regression; the last row is the bias."""
-    from scipy.optimize import minimize
-
-    inputs_ND = _with_one(features_ND)
-    is_label_NC = np.eye(num_labels)[labels_N]
-    is_weight_D1 = np.append(np.ones(inputs_ND.shape[1] - 1), 0.0)[:, None]
-
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights_DC = flat.reshape(-1, num_labels)
-        scores_NC = inputs_ND @ weights_DC
-        scores_NC -= scores_NC.max(1, keepdims=True)
-        sums_N1 = np.log(np.exp(scores_NC).sum(1, keepdims=True))
-        errors_NC = np.exp(scores_NC - sums_N1) - is_label_NC
-        value = (sums_N1[:, 0] - (scores_NC * is_label_NC).sum(1)).sum()
-        value += penalty / 2 * (is_weight_D1 * weights_DC**2).sum()
-        return value, (inputs_ND.T @ errors_NC + penalty * is_weight_D1 * weights_DC).ravel()
-
-    start = np.zeros(inputs_ND.shape[1] * num_labels)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300})
-    return found.x.reshape(-1, num_labels)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 
 from sememe.errors import ArtifactError
 from sememe.examples.cooccurrence_rows import Chunk, RowCounter, RowSums, Workspace, row_blocks
 from sememe.progress import Reporter
-from sememe.storage.folder import write_errors
-from sememe.storage.leftovers import is_left_over, scratch_mark
+from sememe.storage.folder import scratch_folder, write_errors
 
 
 class Part:
@@ -60,13 +57,7 @@ def count_in_parts(
     counter: RowCounter, chunks: Iterator[Chunk], scratch: Path, total: int, progress: Reporter
 ) -> Iterator[RowSums]:
     """Count each chunk into a part on disk, then give the sums of all parts in row order."""
-    with write_errors(scratch):
-        scratch.mkdir(parents=True, exist_ok=True)
-        for leftover in scratch.glob("pairs-*"):
-            if is_left_over(leftover.name):
-                shutil.rmtree(leftover, ignore_errors=True)
-        folder = Path(mkdtemp(prefix=f"pairs-{scratch_mark()}-", dir=scratch))
-    try:
+    with scratch_folder(scratch, "pairs") as folder:
         parts: list[Part] = []
         with progress.task("counting pairs", total, "words") as task:
             for chunk in chunks:
@@ -74,8 +65,6 @@ def count_in_parts(
                 for rows in parts[-1].write(counter.count(chunk), counter.num_words):
                     task.update(task.done + rows.num_words, parts=str(len(parts)))
         yield from _merge(counter, parts, progress)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _merge(counter: RowCounter, parts: list[Part], progress: Reporter) -> Iterator[RowSums]:

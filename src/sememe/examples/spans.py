@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sememe.errors import InputError
+from sememe.tokens.tables import read_only
 
 if TYPE_CHECKING:
     from sememe.examples.documents import Documents
@@ -137,7 +138,7 @@ def find_phrases(
             break
         found += new
         kernels.join_words(
-            _read_only(sample.ids), sample.word_starts, _read_only(sample.sentence_ends),
+            read_only(sample.ids), sample.word_starts, read_only(sample.sentence_ends),
             tokenizer.is_continuation, *build_trie(new, tokenizer.vocab_size),
         )  # fmt: skip
     return found
@@ -161,13 +162,6 @@ def _sampled(documents: Documents) -> _Sample:
     return _Sample(ids, np.array(word_starts), sentence_ends, document_ends)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to, so that kernels compile for one kind of array."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def _find_pairs(
     sample: _Sample, is_special_V: np.ndarray, min_count: int, threshold: float
 ) -> list[np.ndarray]:
@@ -177,7 +171,7 @@ def _find_pairs(
     keys, places = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.int64)
     counts, sizes, first, second = (np.zeros(num_slots, np.int32) for _ in range(4))
     num_words = kernels.count_word_pairs(
-        *map(_read_only, sample), 1, is_special_V, keys, counts, places, sizes, first, second
+        *map(read_only, sample), 1, is_special_V, keys, counts, places, sizes, first, second
     )
     pairs = np.flatnonzero((sizes > 0) & (counts > min_count))
     chance = counts[first[pairs]].astype(np.float64) * counts[second[pairs]] / max(num_words, 1)

@@ -6,8 +6,6 @@ last, the greatest and the mean output (Howard & Ruder 2018, 3.3), through a lay
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -23,7 +21,6 @@ _HIDDEN = 50  # numbers between the pooled outputs and the head, as in the paper
 class AWDEncoder(UnderHead):
     """An AWD-LSTM, trained with a head or frozen, with concat pooling where texts are told."""
 
-    max_length = 1 << 20
     initial_std, has_bias, is_standard = 0.1, True, False
     default_rate, default_epochs = 0.01, 10.0
 
@@ -37,6 +34,8 @@ class AWDEncoder(UnderHead):
         self.norm: LayerNorm | None = None
         self.hidden: Linear | None = None
         self.width = width
+        # A quarter of what the network leaves out of its output, as the paper's 0.1.
+        self.dropout = network.config.share("output") / 4
         if reads in ("text", "texts"):
             self.norm, self.hidden = LayerNorm(3 * width), Linear(3 * width, _HIDDEN)
             self.width = _HIDDEN
@@ -46,11 +45,6 @@ class AWDEncoder(UnderHead):
         if self.hidden is not None:
             nn.init.kaiming_uniform_(self.hidden.weight, nonlinearity="relu", generator=generator)
             nn.init.zeros_(self.hidden.bias)
-
-    @property
-    def dropout(self) -> float:
-        """What a head leaves out of the vectors: a quarter of what the network does, as 0.1."""
-        return self.network.config.share("output") / 4
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """The last layer's output for each word and mark, (N, E); it has seen those before it."""
@@ -74,12 +68,6 @@ class AWDEncoder(UnderHead):
         if parts[:2] == ["network", "layers"]:
             return int(parts[2]) + 1
         return 0 if parts[0] == "network" else self.num_depths - 1
-
-    def compile(self, **options: Any) -> None:
-        """Nothing: cuDNN has its own program for the LSTMs."""
-
-    def uncompile(self) -> None:
-        """Nothing was compiled."""
 
 
 def concat_pooled(tokens_NE: Tensor, inputs: Inputs) -> Tensor:

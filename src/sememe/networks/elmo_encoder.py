@@ -184,10 +184,6 @@ class ELMoEncoder(WordEncoder):
             return super().sequences(tokens_ND, inputs)
         return self.pool(tokens_ND, inputs)
 
-    def depth_of(self, name: str) -> int:
-        """Words lie at 0, what reads them at 1."""
-        return 0 if name.startswith(("marks", "added")) else 1
-
 
 def _turned(lengths_R: Tensor, num_positions: int) -> Tensor:
     """Where each place goes when rows are turned round, as `turned_places` says, on a device."""

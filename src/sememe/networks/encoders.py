@@ -6,7 +6,7 @@ B sequences, T positions of one, N tokens of all sequences laid end to end, D wi
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import torch
@@ -52,38 +52,40 @@ def _flat(arrays: list[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.concatenate(arrays).astype(np.int64))
 
 
-class Encoder(Protocol):
-    """A torch.nn.Module under a head. Word vectors with a reader can be one as BERT is."""
+class Encoder(nn.Module):
+    """What lies under a head. Word vectors with a reader can be one as BERT is."""
 
     width: int  # of the vectors that a head takes
     dropout: float  # what a head leaves out of them
     initial_std: float  # spread of the first weights of a head
     has_bias: bool  # whether heads have one
-    max_length: int  # most tokens of a sequence
+    is_standard: bool  # whether other programs know all that is between input and head
+    num_depths: int  # of parameters, see `depth_of`
     precision: torch.dtype  # of what flows through it; the loop sets it
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """A vector for each token, (N, D)."""
+        raise NotImplementedError
 
     def sequences(self, tokens_ND: Tensor, inputs: Inputs) -> Tensor:
         """A vector for each sequence from those of its tokens, (B, D)."""
+        raise NotImplementedError
 
     def depth_of(self, name: str) -> int:
         """How far from the input a parameter lies: 0 for the lowest, `num_depths` - 1 the highest.
 
         Lower ones may learn more slowly, or later.
         """
+        raise NotImplementedError
 
-    num_depths: int
-
-    def compile(self) -> None:
-        """Compile what is compiled on a GPU, in place."""
+    def compile(self, **options: Any) -> None:
+        """Compile in place what gains from it on a GPU: here nothing."""
 
     def uncompile(self) -> None:
         """Forget what `compile` made."""
 
 
-class UnderHead(nn.Module):
+class UnderHead(Encoder):
     """A network that lies under a head, trained with it or frozen."""
 
     network: Any
@@ -123,6 +125,8 @@ class NetworkEncoder(UnderHead):
         self.is_frozen = is_frozen or bool(features)
         self.max_length = network.config.max_length
         self.num_depths = network.config.num_layers + 2
+        self.dropout, self.initial_std = network.config.dropout, network.config.initial_std
+        self.has_bias = isinstance(network, BERTNetwork)  # GPT's heads have none
         num_layers, width = network.config.num_layers, network.config.width
         self.mix = Mix(num_layers + 1) if features == MIX else None
         if features == "concat-last-four":
@@ -131,27 +135,8 @@ class NetworkEncoder(UnderHead):
             raise OptionError(f"{features} needs four layers; this network has {num_layers}.")
         self.reader = BiLSTM(width, reader_width) if reader_width else None
         self.width = self.reader.output_width if self.reader is not None else width
+        self.is_standard = not features and self.reader is None
         self._choose_parameters()
-
-    @property
-    def is_standard(self) -> bool:
-        """Whether nothing is between the network and the head that other programs do not know."""
-        return not self.features and self.reader is None
-
-    @property
-    def dropout(self) -> float:
-        """What a head leaves out of the vectors."""
-        return self.network.config.dropout
-
-    @property
-    def initial_std(self) -> float:
-        """The spread of the first weights of a head."""
-        return self.network.config.initial_std
-
-    @property
-    def has_bias(self) -> bool:
-        """Whether heads have a bias: GPT's have none."""
-        return isinstance(self.network, BERTNetwork)
 
     @property
     def has_pooler(self) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor
 from sememe.errors import InputError, OptionError
 from sememe.networks.bert import BERTNetwork
 from sememe.networks.framing import Network, Row, device_of, frame, room, stacked
+from sememe.networks.grouping import grouped
 from sememe.networks.windows import Window, windows
 from sememe.tokens.subwords import Encoding, SubwordTokenizer
 
@@ -196,8 +197,12 @@ def _assembled(encoding: Encoding, own: list[Window], parts: list[_RowVectors]) 
 def _row_vectors(network: Network, rows: list[Row], layers: Choice) -> list[_RowVectors]:
     """Send rows through the network, those of like length together."""
     found: dict[int, _RowVectors] = {}
-    order = sorted(range(len(rows)), key=lambda index: len(rows[index].ids))
-    for group in _groups(order, rows):
+
+    def size_of(index: int) -> int:
+        return len(rows[index].ids)
+
+    order = sorted(range(len(rows)), key=size_of)
+    for group in grouped(order, size_of, _TOKENS_AT_ONCE, is_padded=True):
         vectors_BTD = _vectors(network, [rows[index] for index in group], layers)
         for index, vectors_TD in zip(group, vectors_BTD, strict=True):
             row = rows[index]
@@ -208,18 +213,6 @@ def _row_vectors(network: Network, rows: list[Row], layers: Choice) -> list[_Row
                 vectors_TD[end : len(row.ids)],
             )
     return [found[index] for index in range(len(rows))]
-
-
-def _groups(order: list[int], rows: list[Row]) -> Iterator[list[int]]:
-    group: list[int] = []
-    for index in order:
-        # In rising order of length, so the coming row is the longest.
-        if group and (len(group) + 1) * len(rows[index].ids) > _TOKENS_AT_ONCE:
-            yield group
-            group = []
-        group.append(index)
-    if group:
-        yield group
 
 
 def _vectors(network: Network, rows: list[Row], layers: Choice) -> np.ndarray:

@@ -7,7 +7,7 @@ foretold too. Longer ones than a row are read in rows that overlap by half.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 from sememe.metrics.perplexity import TextScore
 from sememe.networks.framing import device_of
 from sememe.networks.gpt import GPTNetwork
+from sememe.networks.grouping import grouped
 from sememe.progress import SILENT, Reporter
 from sememe.text.records import decode_documents
 from sememe.text.settings import TextSettings
@@ -95,7 +96,8 @@ def sum_logs(
     ]
     rows.sort(key=lambda row: len(row.ids))
     network.eval()
-    return sum(_sum_of(network, group) for group in _groups(rows))
+    groups = grouped(rows, lambda row: len(row.ids), _TOKENS_AT_ONCE, is_padded=True)
+    return sum(_sum_of(network, group) for group in groups)
 
 
 def _rows(ids: np.ndarray, end_id: int, size: int) -> Iterator[Row]:
@@ -105,17 +107,6 @@ def _rows(ids: np.ndarray, end_id: int, size: int) -> Iterator[Row]:
     for start in range(0, max(1, len(given) - seen), size - seen):
         part = slice(start, start + size)
         yield Row(given[part], targets[part], seen if start else 0)
-
-
-def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    group: list[Row] = []
-    for row in rows:  # in rising order of length
-        if group and (len(group) + 1) * len(row.ids) > _TOKENS_AT_ONCE:
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group
 
 
 def _sum_of(network: GPTNetwork, group: list[Row]) -> float:

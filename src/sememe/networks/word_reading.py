@@ -5,7 +5,7 @@ T positions, B rows, W words of a sentence, D width. Every row stands behind one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from sememe.examples.running_words import is_word, places_in, written
 from sememe.networks.features import Pool, WordsInContext
+from sememe.networks.grouping import grouped
 from sememe.networks.windows import windows
 from sememe.text.settings import TextSettings
 
@@ -34,28 +35,16 @@ def read_sentences(read: Read, sentences: Sequence[Sequence[str]]) -> list[list[
         for window in own
     ]
     found: dict[tuple[int, int], list[Tensor]] = {}
-    order = sorted(range(len(rows)), key=lambda number: len(rows[number][2]))
-    for group in _groups([len(rows[number][2]) + 2 for number in order]):
-        own = [rows[order[place]] for place in group]
-        layers = read([words for _, _, words in own])
-        for column, (index, window, _) in enumerate(own):
+    rows.sort(key=lambda row: len(row[2]))
+    for group in grouped(rows, lambda row: len(row[2]) + 2, _WORDS_AT_ONCE, is_padded=True):
+        layers = read([words for _, _, words in group])
+        for column, (index, window, _) in enumerate(group):
             kept = slice(1 + window.first - window.start, 1 + window.last - window.start)
             found[index, window.start] = [layer[kept, column].float() for layer in layers]
     return [
         [torch.cat(parts) for parts in zip(*(found[index, w.start] for w in own), strict=True)]
         for index, own in enumerate(cuts)
     ]
-
-
-def _groups(sizes: list[int]) -> Iterator[range]:
-    """Runs of rows, of rising size, that are read together."""
-    first = 0
-    for index, size in enumerate(sizes):
-        if index > first and (index + 1 - first) * size > _WORDS_AT_ONCE:
-            yield range(first, index)
-            first = index
-    if sizes:
-        yield range(first, len(sizes))
 
 
 def words_in_context(

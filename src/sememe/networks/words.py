@@ -8,7 +8,7 @@ baselines of every table that came after them.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sememe.networks.dropout import leave_out
-from sememe.networks.encoders import Inputs
+from sememe.networks.encoders import Encoder, Inputs
 from sememe.networks.layers import Linear
 from sememe.networks.readers import BiLSTM
 from sememe.vectors.lexicon import Lexicon
@@ -29,10 +29,9 @@ NUM_MARKS = 3  # words have the ids that follow
 Reads = Literal["text", "texts", "words", "roles", "question"]
 
 
-class WordEncoder(nn.Module):
+class WordEncoder(Encoder):
     """Word vectors, frozen or trained, with a reader over them or none."""
 
-    max_length = 1 << 20
     initial_std, has_bias = 0.02, True
     is_standard = False
     center_D: Tensor  # what the vectors have in common, and what tells nothing of a word
@@ -187,12 +186,6 @@ class WordEncoder(nn.Module):
     def depth_of(self, name: str) -> int:
         """Words lie at 0, what reads them at 1."""
         return 0 if name.startswith(("marks", "added")) else 1
-
-    def compile(self, **options: Any) -> None:
-        """Nothing here gains from it."""
-
-    def uncompile(self) -> None:
-        """Nothing was compiled."""
 
 
 class CrossReader(nn.Module):

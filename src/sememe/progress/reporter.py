@@ -13,7 +13,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sememe.progress.figures import format_count, format_duration, format_figure
@@ -100,12 +99,7 @@ class Task:
         self._reporter._open(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         """Take the bar away and leave a summary."""
         self._mark(time.monotonic())
         self._reporter._close(self, has_failed=kind is not None)

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from sememe.errors import ArtifactError, WriteError
@@ -94,6 +95,21 @@ def write_folder(path: str | Path) -> Iterator[Path]:
             _sync(path.parent)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def scratch_folder(place: Path, name: str) -> Iterator[Path]:
+    """Give an empty folder in `place`, gone when the block ends, as are those of killed ones."""
+    with write_errors(place):
+        place.mkdir(parents=True, exist_ok=True)
+        for leftover in place.glob(f"{name}-*"):
+            if is_left_over(leftover.name):
+                shutil.rmtree(leftover, ignore_errors=True)
+        folder = Path(mkdtemp(prefix=f"{name}-{scratch_mark()}-", dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ E items, B sequences, N tokens, M of them with a next one in their sequence, D w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sememe.networks.casting import cast_at_once, trained_layers
 from sememe.networks.encoders import inputs_of
+from sememe.networks.grouping import grouped
 from sememe.networks.heads import Head, Labelled
 from sememe.tasks.items import Item, ItemBatch
 from sememe.training.feeding import Part, fed, to_device
@@ -154,7 +155,12 @@ class Said(NamedTuple):
 @torch.no_grad()
 def say(objective: TaskObjective, items: Several[Item], device: torch.device) -> Said:
     """Ask the head about each item, dropout off; items of like length go together."""
-    groups = list(_groups(items, _TOKENS_AT_ONCE[device.type]))
+
+    def size_of(index: int) -> int:
+        return items[index].num_tokens
+
+    order = sorted(range(len(items)), key=size_of)
+    groups = list(grouped(order, size_of, _TOKENS_AT_ONCE[device.type]))
     found: list[Any] = [None] * len(items)
     loss, count, was_training = torch.zeros((), device=device), 0.0, objective.training
     objective.eval()
@@ -176,16 +182,3 @@ def say(objective: TaskObjective, items: Several[Item], device: torch.device) ->
     finally:
         objective.train(was_training)
     return Said(found, float(loss) / count if count else math.nan)
-
-
-def _groups(items: Several[Item], tokens_at_once: int) -> Iterator[list[int]]:
-    group: list[int] = []
-    num_tokens = 0
-    for index in sorted(range(len(items)), key=lambda index: items[index].num_tokens):
-        if group and num_tokens + items[index].num_tokens > tokens_at_once:
-            yield group
-            group, num_tokens = [], 0
-        group.append(index)
-        num_tokens += items[index].num_tokens
-    if group:
-        yield group

@@ -12,6 +12,7 @@ import torch
 from sememe.errors import InputError
 from sememe.examples.parallel import Pair
 from sememe.metrics.translation import Cutting, bleu, chrf
+from sememe.networks.grouping import grouped
 from sememe.networks.search import search
 from sememe.networks.translation_config import SearchConfig
 from sememe.progress import SILENT, Reporter
@@ -55,7 +56,11 @@ def translations(
     found = [[Translation("", 0.0)] for _ in texts]
     with placed(model) as device, progress.task("translating", len(texts), "texts") as task:
         num_done = 0
-        for group in _groups(texts, sources, config.beam, _TOKENS_AT_ONCE[device.type]):
+        with_words = [index for index, text in enumerate(texts) if text.strip()]
+        # The longest first: memory that suffices for them suffices for all.
+        order = sorted(with_words, key=lambda index: -len(sources[index]))
+        most = _TOKENS_AT_ONCE[device.type] // config.beam
+        for group in grouped(order, lambda index: len(sources[index]), most):
             limits = [
                 min(len(sources[index]) + config.max_extra, model.config.max_length - 1)
                 for index in group
@@ -84,24 +89,6 @@ def checked_sources(model: Translator, texts: Sequence[str], first: int = 1) -> 
                 f"{model.config.max_length:,} at once: cut it into sentences."
             )
     return sources
-
-
-def _groups(
-    texts: Sequence[str], sources: list[np.ndarray], beam: int, tokens_at_once: int
-) -> Iterator[list[int]]:
-    group: list[int] = []
-    num_tokens = 0
-    with_words = [index for index, text in enumerate(texts) if text.strip()]
-    # The longest first: memory that suffices for them suffices for all.
-    for index in sorted(with_words, key=lambda index: -len(sources[index])):
-        own = beam * len(sources[index])
-        if group and num_tokens + own > tokens_at_once:
-            yield group
-            group, num_tokens = [], 0
-        group.append(index)
-        num_tokens += own
-    if group:
-        yield group
 
 
 def scored(

@@ -29,7 +29,7 @@ class Buffers(NamedTuple):
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """Give a view that kernels see as bytes from Python, so that they are compiled once."""
-    view = array.view()
+    view = np.asarray(array).view()
     view.flags.writeable = False
     return view
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 # A cluster that takes a machine back sends SIGTERM first.
@@ -24,12 +24,7 @@ class Interruption:
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         """Let others listen again."""
         for number, handler in self._before.items():
             signal.signal(number, handler)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sememe.evaluation.logistic import fit_logistic, logistic_scores
 from sememe.examples.documents import Documents
 
 _SHORTEST = 16  # tokens of a passage
@@ -118,36 +119,12 @@ def embed_passages(network: Any, tokenizer: Any, passages: Passages) -> np.ndarr
 
 def probe(vectors_ND: np.ndarray, passages: Passages) -> float:
     """The share of the test passages that a logistic regression on the others puts right."""
-    is_test_N = passages.is_test_N
-    weights_DC = fit_logistic(vectors_ND[~is_test_N], passages.classes_N[~is_test_N])
-    scores_NC = _with_one(_scaled(vectors_ND, ~is_test_N)[is_test_N]) @ weights_DC
-    return float((scores_NC.argmax(1) == passages.classes_N[is_test_N]).mean())
-
-
-def fit_logistic(vectors_ND: np.ndarray, classes_N: np.ndarray) -> np.ndarray:
-    """Weights of multinomial logistic regression on scaled vectors, the last row for a constant.
-
-    The squares of all weights but those are added to twice the loss, as scikit-learn has it.
-    """
-    from scipy.optimize import minimize
-    from scipy.special import log_softmax
-
-    x_ND = _with_one(_scaled(vectors_ND, np.ones(len(vectors_ND), bool)))
-    shape = (x_ND.shape[1], int(classes_N.max()) + 1)
-    is_true_NC = np.eye(shape[1])[classes_N]
-    is_weighed_D1 = np.append(np.ones(shape[0] - 1), 0.0)[:, None]
-
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights_DC = flat.reshape(shape)
-        logs_NC = log_softmax(x_ND @ weights_DC, axis=1)
-        decayed_DC = is_weighed_D1 * weights_DC
-        value = 0.5 * (decayed_DC**2).sum() - (is_true_NC * logs_NC).sum()
-        gradient_DC = x_ND.T @ (np.exp(logs_NC) - is_true_NC) + decayed_DC
-        return float(value), gradient_DC.ravel()
-
-    start = np.zeros(shape).ravel()
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    return found.x.reshape(shape)
+    is_test_N, classes_N = passages.is_test_N, passages.classes_N
+    scaled_ND = _scaled(vectors_ND, ~is_test_N)
+    known_N = classes_N[~is_test_N]
+    weights_DC = fit_logistic(scaled_ND[~is_test_N], known_N, int(known_N.max()) + 1, num_steps=200)
+    scores_NC = logistic_scores(scaled_ND[is_test_N], weights_DC)
+    return float((scores_NC.argmax(1) == classes_N[is_test_N]).mean())
 
 
 def _scaled(vectors_ND: np.ndarray, is_known_N: np.ndarray) -> np.ndarray:
@@ -155,7 +132,3 @@ def _scaled(vectors_ND: np.ndarray, is_known_N: np.ndarray) -> np.ndarray:
     known_ND = vectors_ND[is_known_N].astype(np.float64)
     spread_D = known_ND.std(0)
     return (vectors_ND - known_ND.mean(0)) / np.where(spread_D > 0, spread_D, 1.0)
-
-
-def _with_one(x_ND: np.ndarray) -> np.ndarray:
-    return np.concatenate([x_ND, np.ones((len(x_ND), 1))], axis=1)

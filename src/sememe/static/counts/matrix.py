@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -73,12 +72,7 @@ class MatrixWriter:
             self._files = [path.open("wb") for path in self._paths]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         """Close the files; what is still in their buffers may find the disk full."""
         with write_errors(self._paths[0]):
             for file in self._files:

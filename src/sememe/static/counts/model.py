@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,7 @@ from sememe.static.counts.matrix import SparseMatrix
 from sememe.static.counts.table import CountTable
 from sememe.static.fitting import Request, content_of, plan_of, take_finished
 from sememe.static.model import StaticModel
-from sememe.storage.folder import write_errors
-from sememe.storage.leftovers import is_left_over, scratch_mark
+from sememe.storage.folder import scratch_folder
 from sememe.tokens.store import TokenStore
 from sememe.vectors import WordVectors
 
@@ -55,11 +52,9 @@ class Counts(StaticModel):
         # Counting again gives the same bits, so there is nothing that a checkpoint could save.
         if take_finished(self, request, plan):
             return
-        folder = _scratch_beside(tokens)
-        try:
+        # The token store lies where large files may.
+        with scratch_folder(tokens.path.parent, ".counts") as folder:
             self._count(tokens, size, folder, request)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         self.plan = plan
         if request.out is not None:
             self.save(request.out)
@@ -113,13 +108,3 @@ class Counts(StaticModel):
         """The tensors that the model must have, with the ends of their shapes."""
         num_words = len(self.vocabulary)
         return {"vectors": (num_words, self.config.dim or num_words)}
-
-
-def _scratch_beside(tokens: TokenStore) -> Path:
-    """A new folder beside the token store, which lies where large files may; old ones go."""
-    place = tokens.path.parent
-    with write_errors(place):
-        for leftover in place.glob(".counts-*"):
-            if is_left_over(leftover.name):
-                shutil.rmtree(leftover, ignore_errors=True)
-        return Path(mkdtemp(prefix=f".counts-{scratch_mark()}-", dir=place))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +20,7 @@ from sememe.static.ngram.counting import Counter
 from sememe.static.ngram.estimation import estimate
 from sememe.static.ngram.reading import read_blocks
 from sememe.static.ngram.trie import Trie
-from sememe.storage.folder import write_errors
-from sememe.storage.leftovers import is_left_over, scratch_mark
+from sememe.storage.folder import scratch_folder
 from sememe.storage.provenance import provenance
 from sememe.text.settings import TextSettings
 from sememe.tokens.prompts import Suggestion, cut_sentences, read_prompt, suggest_words
@@ -65,7 +61,8 @@ class NGram(StaticModel):
         # Counting again gives the same bits, so there is nothing that a checkpoint could save.
         if take_finished(self, request, plan):
             return
-        with _scratch_beside(tokens) as folder:
+        # The token store lies where large files may.
+        with scratch_folder(tokens.path.parent, ".ngrams") as folder:
             self._count(tokens, size, folder, request.reporter)
         self.plan = plan
         if request.out is not None:
@@ -236,18 +233,3 @@ class NGram(StaticModel):
         model.text = changed(settings, "read_arpa", text_options)
         model.adopt(Vocabulary.from_words(words), **trie.to_tensors())
         return model
-
-
-@contextmanager
-def _scratch_beside(tokens: TokenStore) -> Iterator[Path]:
-    """A folder beside the token store, which lies where large files may; old ones go."""
-    place = tokens.path.parent
-    with write_errors(place):
-        for leftover in place.glob(".ngrams-*"):
-            if is_left_over(leftover.name):
-                shutil.rmtree(leftover, ignore_errors=True)
-        folder = Path(mkdtemp(prefix=f".ngrams-{scratch_mark()}-", dir=place))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -20,6 +20,7 @@ from sememe.static.fasttext.classifier.scanning import scan, words_as_block
 from sememe.static.fasttext.classifier.training import loss_number
 from sememe.static.fasttext.classifier.weights import Weights, dense
 from sememe.tokens.ngrams import check_options, keep_ngrams
+from sememe.tokens.tables import read_only
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.formats.fasttext import QuantizedMatrix
 
@@ -61,7 +62,7 @@ class Predictor:
                 self._kept = weights.kept()
             else:
                 self._places = weights.places(config.bucket)
-        self._output = _read_only(dense(weights.output).reshape(-1))
+        self._output = read_only(dense(weights.output).reshape(-1))
         self._flat_input = _flat(weights.input) if isinstance(weights.input, np.ndarray) else None
         self._norms = np.empty(0, np.float32)
         if isinstance(weights.input, QuantizedMatrix) and weights.input.norm_codes is not None:
@@ -131,7 +132,7 @@ class Predictor:
             assert isinstance(matrix, QuantizedMatrix)
             quantizer = matrix.quantizer
             mean_codes(
-                *span, _read_only(matrix.codes), _read_only(quantizer.centroids),
+                *span, read_only(matrix.codes), read_only(quantizer.centroids),
                 quantizer.part_size, quantizer.last_part_size, self._norms, hidden_BD,
             )  # fmt: skip
         else:
@@ -172,13 +173,6 @@ def _children(weights: Weights, config: FastTextClassifierConfig) -> np.ndarray:
     tree = build_tree(np.asarray(weights.labels.counts))
     tree_children(tree.starts, tree.nodes, tree.codes, children)
     return children
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """The array as kernels see it, always read-only so that they are compiled once."""
-    view = np.asarray(array)[:]
-    view.flags.writeable = False
-    return view
 
 
 def _flat(matrix: np.ndarray) -> tuple[np.ndarray, int]:
