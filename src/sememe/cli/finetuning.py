@@ -20,8 +20,8 @@ Start = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A BERT or GPT, ours or of Hugging Face, an ELMo, word vectors, or an earlier "
-        "fine-tuning.",
+        help="A BERT or GPT, ours or of Hugging Face, an ELMo or ULMFiT, word vectors, or an "
+        "earlier fine-tuning.",
     ),
 ]
 Train = Annotated[

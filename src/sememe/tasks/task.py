@@ -60,8 +60,9 @@ class Task:
         """Take the model to start from and options of FinetuneConfig.
 
         `model` is the folder of a BERT or GPT (ours, Hugging Face's, or one that was fine-tuned
-        before), a sememe.BERT or sememe.GPT, or a network with its tokenizer. `labels` fixes which
-        labels there are and their order; left out, they are those of the training rows.
+        before), of an ELMo, a ULMFiT or word vectors; such a model itself; or a network with its
+        tokenizer. `labels` fixes which labels there are and their order; left out, they are those
+        of the training rows.
         """
         if labels is not None and not self.has_labels:
             raise OptionError(f"{type(self).__name__} has no labels to give.")
