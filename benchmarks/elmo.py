@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from result_lines import append, left_to_do, mean, read
+
 WAYS = {
     "vectors": {},
     "vectors + characters": {"features": "first"},
@@ -76,29 +78,24 @@ def ner(options: argparse.Namespace) -> None:
     from sememe import Tag
 
     files = {name: _file(Path(options.data), name) for name in ("train", "testa", "testb")}
-    done = {(line["way"], line["seed"]) for line in read(options.json) if line["what"] == "ner"}
-    for seed in options.seeds:
-        for way in options.way:
-            if (way, seed) in done:
-                print(f"{way}, seed {seed}: done already")
-                continue
-            model = options.vectors if way == "vectors" else options.model
-            beside = {"vectors": options.vectors} if way.startswith("vectors +") else {}
-            begun_s = time.monotonic()
-            task = Tag(
-                str(model), crf=True, seed=seed, batch_size=options.batch_size,
-                epochs=options.epochs, reader_width=options.reader_width,
-                dropout=options.dropout, learning_rate=options.learning_rate,
-                device=options.device, **WAYS[way], **beside,
-            ).fit(files["train"], dev=files["testa"], progress=True)  # fmt: skip
-            figures = {
-                "what": "ner", "way": way, "seed": seed, "epochs": options.epochs,
-                "dev_f1": task.scores.figures["f1"] if task.scores else None,
-                "test_f1": task.evaluate(files["testb"]).figures["f1"],
-                "seconds": round(time.monotonic() - begun_s, 1), **circumstances(options),
-            }  # fmt: skip
-            append(options.json, figures)
-            print(json.dumps(figures))
+    for way, seed in left_to_do(options.json, options.way, options.seeds):
+        model = options.vectors if way == "vectors" else options.model
+        beside = {"vectors": options.vectors} if way.startswith("vectors +") else {}
+        begun_s = time.monotonic()
+        task = Tag(
+            str(model), crf=True, seed=seed, batch_size=options.batch_size,
+            epochs=options.epochs, reader_width=options.reader_width,
+            dropout=options.dropout, learning_rate=options.learning_rate,
+            device=options.device, **WAYS[way], **beside,
+        ).fit(files["train"], dev=files["testa"], progress=True)  # fmt: skip
+        figures = {
+            "what": "ner", "way": way, "seed": seed, "epochs": options.epochs,
+            "dev_f1": task.scores.figures["f1"] if task.scores else None,
+            "test_f1": task.evaluate(files["testb"]).figures["f1"],
+            "seconds": round(time.monotonic() - begun_s, 1), **circumstances(options),
+        }  # fmt: skip
+        append(options.json, figures)
+        print(json.dumps(figures))
 
 
 def _file(folder: Path, name: str) -> str:
@@ -108,23 +105,9 @@ def _file(folder: Path, name: str) -> str:
     raise SystemExit(f"{folder} lacks eng.{name}.")
 
 
-def append(path: str, figures: dict[str, Any]) -> None:
-    """Add a line to a file of results, where one is given."""
-    if path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figures) + "\n")
-
-
-def read(path: str) -> list[dict[str, Any]]:
-    """The lines of a file of results; none where there is no file."""
-    if not path or not Path(path).exists():
-        return []
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-
-
 def table(options: argparse.Namespace) -> None:
     """Print the results of files as Markdown."""
-    lines = [line for path in options.files for line in read(path)]
+    lines = read(*options.files)
     for line in lines:
         if line["what"] == "train":
             print(
@@ -137,13 +120,8 @@ def table(options: argparse.Namespace) -> None:
     for way in WAYS:
         own = [line for line in lines if line["what"] == "ner" and line["way"] == way]
         if own:
-            cells = [_mean([100 * line[f"{name}_f1"] for line in own]) for name in ("dev", "test")]
+            cells = [mean([100 * line[f"{name}_f1"] for line in own]) for name in ("dev", "test")]
             print(f"| {way} | {cells[0]} | {cells[1]} | {len(own)} |")
-
-
-def _mean(values: list[float]) -> str:
-    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.2f}{spread}"
 
 
 def arguments() -> argparse.Namespace:

@@ -39,11 +39,10 @@ from finetuning_rows import (
     SIDES,
     THEIRS,
     Material,
-    append,
     circumstances,
-    read_all,
 )
 from finetuning_tables import table_of
+from result_lines import append, read
 
 Side = Callable[[int], dict[str, Any]]  # trains with a seed and gives what is kept of it
 
@@ -136,7 +135,7 @@ def run_seeds(material: Material, sides: Mapping[str, Side]) -> None:
         "comparison": options.command, "task": material.key, **circumstances(options),
         "hyper": {name: value for name, value in asdict(material.hyper).items() if value},
     }  # fmt: skip
-    kept = [record for record in read_all([options.json]) if facts.items() <= record.items()]
+    kept = [record for record in read(options.json) if facts.items() <= record.items()]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         # Whoever comes second may find the machine warm, or hot.
         for side in list(sides)[:: 1 if seed % 2 else -1]:
@@ -180,7 +179,7 @@ def pretrained(options: argparse.Namespace) -> None:
 
 def table(options: argparse.Namespace) -> None:
     """Print the tables of files of results."""
-    print("\n".join(table_of(read_all(options.files), has_all=options.all)))
+    print("\n".join(table_of(read(*options.files), has_all=options.all)))
 
 
 def main() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from finetuning_rows import OURS, THEIRS, Material, append, circumstances
+from finetuning_rows import OURS, THEIRS, Material, circumstances
+from result_lines import append
 
 
 def losses(options: argparse.Namespace) -> None:

@@ -1,19 +1,12 @@
-"""The sets of benchmarks/finetuning.py: files in, rows, hyper-parameters and official scores out.
-
-Results are lines of files, so that a run that was cut off at any second keeps what it has found and
-several runs beside each other add up.
-"""
+"""The sets of benchmarks/finetuning.py: files in, rows, hyper-parameters and official scores out."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 OURS, COMPILED, THEIRS = "sememe", "sememe compiled", "transformers"
@@ -112,21 +105,3 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
         "is_compiled": bool(getattr(options, "compile", False)),
         "rows": [options.max_train, options.max_dev],
     }
-
-
-def append(path: Path | None, record: dict[str, Any]) -> None:
-    """Add a line to a file."""
-    if path is not None:
-        # On a line of its own, even after one that was cut off.
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n" * bool(file.tell()) + json.dumps(record))
-
-
-def read_all(paths: Iterable[Path | None]) -> list[dict[str, Any]]:
-    """The records of files that are there; a line that was cut off when a run ended is left out."""
-    texts = [path.read_text("utf-8") for path in paths if path is not None and path.exists()]
-    records = []
-    for line in (line for text in texts for line in text.splitlines()):
-        with suppress(json.JSONDecodeError):
-            records.append(json.loads(line))
-    return records

@@ -20,8 +20,9 @@ import argparse
 import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
+
+from result_lines import append, left_to_do, mean, read
 
 DECAY = 1 / 2.6
 TRICKS = {"layer_decay": DECAY, "schedule": "slanted", "unfreeze_every": 1.0}
@@ -99,51 +100,31 @@ def classify(options: argparse.Namespace) -> None:
     """Train every way with every seed, in turns."""
     from sememe import Classify
 
-    done = {(line["way"], line["seed"]) for line in read(options.json)}
-    for seed in options.seeds:
-        for way in options.way:
-            if (way, seed) in done:
-                print(f"{way}, seed {seed}: done already")
-                continue
-            begun_s = time.monotonic()
-            task = Classify(
-                start_of(way, options), seed=seed, epochs=options.epochs, length=options.length,
-                batch_size=options.batch_size, learning_rate=options.learning_rate,
-                device=options.device, keep_best=False, **{**TRICKS, **WAYS[way]},
-            ).fit(options.train, dev=options.dev, progress=True)  # fmt: skip
-            assert task.scores is not None
-            figures = {
-                "way": way, "seed": seed, "epochs": options.epochs,
-                "accuracy": task.scores.figures["accuracy"],
-                "seconds": round(time.monotonic() - begun_s, 1),
-            }  # fmt: skip
-            append(options.json, figures)
-            print(json.dumps(figures))
-
-
-def append(path: str, figures: dict[str, Any]) -> None:
-    """Add a line to a file of results, where one is given."""
-    if path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figures) + "\n")
-
-
-def read(path: str) -> list[dict[str, Any]]:
-    """The lines of a file of results; none where there is no file."""
-    if not path or not Path(path).exists():
-        return []
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    for way, seed in left_to_do(options.json, options.way, options.seeds):
+        begun_s = time.monotonic()
+        task = Classify(
+            start_of(way, options), seed=seed, epochs=options.epochs, length=options.length,
+            batch_size=options.batch_size, learning_rate=options.learning_rate,
+            device=options.device, keep_best=False, **{**TRICKS, **WAYS[way]},
+        ).fit(options.train, dev=options.dev, progress=True)  # fmt: skip
+        assert task.scores is not None
+        figures = {
+            "way": way, "seed": seed, "epochs": options.epochs,
+            "accuracy": task.scores.figures["accuracy"],
+            "seconds": round(time.monotonic() - begun_s, 1),
+        }  # fmt: skip
+        append(options.json, figures)
+        print(json.dumps(figures))
 
 
 def table(options: argparse.Namespace) -> None:
     """Print the results of files as Markdown."""
-    lines = [line for path in options.files for line in read(path)]
+    lines = read(*options.files)
     print("| ULMFiT | dev accuracy | seeds |\n| --- | --- | --- |")
     for way in WAYS:
         values = [100 * line["accuracy"] for line in lines if line["way"] == way]
         if values:
-            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-            print(f"| {way} | {statistics.mean(values):.2f}{spread} | {len(values)} |")
+            print(f"| {way} | {mean(values)} | {len(values)} |")
 
 
 def arguments() -> argparse.Namespace:
