@@ -1,4 +1,4 @@
-"""The sets of benchmarks/finetuning.py: files in, rows, hyper-parameters and official scores out."""
+"""The sets of benchmarks/finetuning.py: files in; rows, hyper-parameters, official scores out."""
 
 from __future__ import annotations
 
