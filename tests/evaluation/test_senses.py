@@ -304,8 +304,8 @@ def test_a_span_is_the_mean_over_its_pieces_on_every_layer(kind, pieces, tokeniz
         (own, tokenizers[pieces]), layers=[], language="", limit=None, device="cpu", reporter=SILENT
     )
     found = speaker.represent(MIXED.occurrences)
-    assert [one.name for one in found[2:]] == ["layer 0", "layer 1", "layer 2"]
-    assert [one.is_last for one in found] == [False] * 4 + [True]
+    assert [one.name for one in found[2:-1]] == ["layer 0", "layer 1", "layer 2"]
+    assert [one.is_last for one in found] == [False] * 4 + [True, False]
     for layer in range(3):
         for index, one in enumerate(MIXED.occurrences):
             assert one.sentence[one.start : one.end] == one.word
@@ -321,14 +321,14 @@ def test_a_span_is_the_mean_over_its_pieces_on_every_layer(kind, pieces, tokeniz
 def test_a_network_reads_the_context_and_its_embedding_does_not(tokenizers):
     model = (network(tokenizers["wordpiece"], "bert"), tokenizers["wordpiece"])
     result = sememe.evaluate_senses(model, "english")
-    assert [score.name for score in result.scores][2:] == ["layer 0", "layer 1", "layer 2"]
+    assert [score.name for score in result.scores][2:-1] == ["layer 0", "layer 1", "layer 2"]
     assert result.kind == "bert" and all(score.coverage == 1 for score in result.scores)
     zeroth = result.scores[2]
     assert zeroth.auc == pytest.approx(0.5, abs=0.04)  # the word and its place: nothing of sense
     assert set(result.gains("english")) == {"other words, mean", "other words, centered"}
     chosen = sememe.evaluate_senses(model, "english", layers=["last", -1, "sum-all"])
-    assert [score.name for score in chosen.scores][2:] == ["layer 2", "layer 2", "sum-all"]
-    assert chosen.scores[2].nearest == result.scores[-1].nearest
+    assert [score.name for score in chosen.scores][2:-1] == ["layer 2", "layer 2", "sum-all"]
+    assert chosen.scores[2].nearest == result.scores[-2].nearest
 
 
 def test_characters_that_a_network_cannot_write_are_not_asked(tokenizers):
@@ -349,9 +349,60 @@ def test_elmo_reads_words_in_context(tmp_path):
     result = sememe.evaluate_senses(model, "english")
     zeroth = next(score for score in result.scores if score.name == "layer 0")
     assert zeroth.nearest == pytest.approx(zeroth.chance) and zeroth.auc == 0.5
-    assert result.scores[-1].is_last and result.scores[-1].auc != 0.5
+    assert result.scores[-2].is_last and result.scores[-2].auc != 0.5
+    assert result.scores[-1].role == "place" and result.scores[-1].coverage == 1
     chinese = sememe.evaluate_senses(model, "chinese", language="zh")
     assert chinese.scores[-1].coverage == 1
+
+
+def places(model, *marked: str) -> np.ndarray:
+    """What is expected in the place of the word in [[ ]], one row a sentence."""
+    from sememe.evaluation.senses.opening import open_model
+    from sememe.progress import SILENT
+
+    speaker = open_model(
+        model, layers=[], language="", limit=None, device="cpu", reporter=SILENT
+    )  # fmt: skip
+    occurrences = []
+    for text in marked:
+        before, rest = text.split("[[")
+        word, after = rest.split("]]")
+        end = len(before) + len(word)
+        occurrences.append(Occurrence(word, "any", before + word + after, len(before), end))
+    (found,) = [own for own in speaker.represent(occurrences) if own.role == "place"]
+    return found.vectors_ND
+
+
+SEEN = "They sat on the [[bank]] and looked at the river."
+SWAPPED = "They sat on the [[pitcher]] and looked at the river."
+OTHER_LEFT = "They slept on the [[bank]] and looked at the river."
+OTHER_RIGHT = "They sat on the [[bank]] and looked at the money."
+
+
+@pytest.mark.parametrize(("kind", "pieces"), [("bert", "wordpiece"), ("gpt", "bpe")])
+def test_what_is_expected_in_a_place_does_not_hang_on_the_word_there(kind, pieces, tokenizers):
+    model = (network(tokenizers[pieces], kind), tokenizers[pieces])
+    seen, swapped, left, right = places(model, SEEN, SWAPPED, OTHER_LEFT, OTHER_RIGHT)
+    np.testing.assert_allclose(seen, swapped, atol=1e-5)
+    assert np.abs(seen - left).max() > 1e-3
+    assert (np.abs(seen - right).max() > 1e-3) == (kind == "bert")  # GPT reads no further
+    (first,) = places(model, "[[Bank]] holidays")
+    assert first.any() == (kind == "bert")
+
+
+def test_both_directions_of_elmo_expect_the_word_in_its_place(tmp_path):
+    pytest.importorskip("torch")
+    sentences = [one.sentence for one in find_sets("english")[0].occurrences]
+    model = sememe.ELMo(
+        "tiny", num_cells=24, width=12, filters="1:8 2:8 3:8", num_highways=1, steps=2,
+        min_count=1, length=12, batch_size=4, workers=1, device="cpu", evaluate_batches=0,
+    ).fit(sentences, store=tmp_path / "store")  # fmt: skip
+    seen, swapped, left, right = places(model, SEEN, SWAPPED, OTHER_LEFT, OTHER_RIGHT)
+    np.testing.assert_allclose(seen, swapped, atol=1e-6)
+    assert np.abs(seen - left).max() > 1e-6 and np.abs(seen - right).max() > 1e-6
+    words = "They sat on the bank and looked at the river".split()
+    last_WD = model.layers([words])[0][-1]
+    np.testing.assert_allclose(seen, last_WD[3, :12] + last_WD[5, 12:], atol=1e-6)
 
 
 def test_choices_that_cannot_be(tokenizers, banks):

@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-# A word by itself; the other words of its sentence; the word in its sentence, as a layer has it.
-Role = Literal["word", "context", "layer"]
+# A word by itself; the other words of its sentence; the word in its sentence, as a layer has it;
+# what is expected in its place by a network that does not see it.
+Role = Literal["word", "context", "layer", "place"]
 
 
 class Representation(NamedTuple):
