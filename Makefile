@@ -9,7 +9,7 @@ CODE := src tests benchmarks docs/hooks
 .PHONY: run test lint docs site clean
 
 run: $(STAMP)
-	$(BIN)/sememe ladder --out runs/ladder
+	$(BIN)/sememe ladder --out runs/ladder --resume
 	@echo "The command sememe is in $(BIN): \". $(BIN)/activate\" puts it on your path."
 
 test: $(STAMP)

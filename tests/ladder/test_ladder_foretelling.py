@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sememe.examples.word_rows import NUM_MARKS
 from sememe.ladder.foretelling import Document, foretell
 from sememe.ladder.reading import Opened, Words
 from sememe.tokens.subwords import Encoding
@@ -79,3 +80,27 @@ def test_long_texts_are_read_in_rows_of_the_training():
     words = [piece.strip() for piece in pieces]
     found, network = told(pieces, words, words, seen_length=16)
     assert max(network.rows) == 16 and found.log == pytest.approx(-200 * math.log(8))
+
+
+def test_elmo_is_asked_for_many_words_at_once(monkeypatch):
+    from sememe import ELMo
+    from sememe.ladder import foretelling
+    from sememe.networks.elmo_reading import next_chances
+
+    sentences = [["the", "ship", "sails"], ["a", "farmer", "sees", "the", "ship"], ["sails"]] * 3
+    model = ELMo("tiny", steps=2, device="cpu", min_count=1, max_words=20, workers=1)
+    model.fit(sentences * 20)
+    known = frozenset({"ship", "sees", "sails"})
+    documents = [Document("", [Words("", np.empty(0), np.empty(0), own) for own in sentences])]
+    wanted = [
+        math.log(next_chances(model.opened, own[:place])[NUM_MARKS + model.vocabulary.id(word)])
+        for own in sentences
+        for place, word in enumerate(own)
+        if word in known
+    ]
+    opened = Opened("elmo", model, None, None)
+    for at_once in (1 << 24, 60):  # all words of a group together, and a few
+        monkeypatch.setattr(foretelling, "_SCORES_AT_ONCE", at_once)
+        found = foretell(opened, documents, known)
+        assert found.num == len(wanted) and found.log == pytest.approx(sum(wanted), rel=1e-4)
+    assert foretell(opened, documents, frozenset({"nobody"})).num == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ladder_texts import documents, write
 
-from sememe.errors import OptionError, WriteError
+from sememe.errors import InputError, OptionError, WriteError
 from sememe.ladder.results import Results
 
 pytest.importorskip("torch")
@@ -87,6 +87,26 @@ def test_other_options_are_not_mixed_with_what_is_there(corpus, tmp_path):
         Ladder(**few, dim=7).run(corpus, out=tmp_path / "out", resume=True)
     again = Ladder(**few).run(corpus, out=tmp_path / "out", resume=True)
     assert [rung.state for rung in again.rungs] == ["done"]
+
+
+def test_a_ladder_that_is_there_stays_unless_asked(corpus, tmp_path):
+    from sememe.ladder.running import Ladder
+
+    out = tmp_path / "out"
+    few = {"tokens": 20_000, "rungs": "onehot", "rows": 24, "seeds": 1, "workers": 1}
+    ladder = Ladder(**few)
+    with pytest.raises(InputError):  # nothing was trained: the next one may begin
+        Ladder(**few, words=tmp_path / "nowhere.txt").run(corpus, out=out)
+    ladder.run(corpus, out=out)
+    before = (out / "results.json").read_bytes()
+    with pytest.raises(OptionError, match=r"holds a ladder: --resume .*--anew"):
+        ladder.run(corpus, out=out)
+    with pytest.raises(OptionError, match="resume or anew"):
+        ladder.run(corpus, out=out, resume=True, anew=True)
+    assert (out / "results.json").read_bytes() == before
+    other = Ladder(**{**few, "rungs": "counts"}).run(corpus, out=out, anew=True)
+    assert [rung.name for rung in other.rungs] == ["counts"]
+    assert not (out / "models" / "onehot").exists()
 
 
 def test_questions_that_changed_are_no_continuation(corpus, tmp_path):

@@ -36,7 +36,10 @@ def test_a_chinese_text_is_climbed(tmp_path):
     assert [rung.state for rung in results.rungs] == ["done"] * 5, results.rungs
     assert results.corpus.language == "zh" and results.corpus.name == "中文.jsonl"
     found = means(results, "skipgram")
-    assert found["origin"] > 5 and found["next"] > 60  # sentences of another topic are told
+    # Each of the documents has one of three topics: whoever tells those is right three times as
+    # often as chance. Sentences of another topic are told too.
+    chance = results.task("origin").baselines["chance"]
+    assert found["origin"] > 2 * chance and found["next"] > 60, (found, chance)
     assert found["belonging"] > 50  # chance 25
     assert means(results, "ngram")["perplexity"] < 40
     assert "hidden" in means(results, "bert") and "next" in means(results, "bert")
@@ -206,5 +209,5 @@ def test_a_log_gets_plain_lines(tmp_path, capsys):
     ladder.run(corpus, out=tmp_path / "out", progress=True)
     told = capsys.readouterr().err.splitlines()
     assert any(line.startswith("counts: ") and " MB" in line for line in told)
-    ladder.run(corpus, out=tmp_path / "out", progress=False)
+    ladder.run(corpus, out=tmp_path / "quiet", progress=False)
     assert capsys.readouterr().err == ""

@@ -1,5 +1,6 @@
 """One reading for all rungs: documents split, nothing held out is trained on, words and pieces."""
 
+import gzip
 import json
 
 import pytest
@@ -7,6 +8,7 @@ from ladder_texts import chinese_documents, documents, write
 
 from sememe.errors import InputError
 from sememe.ladder.selfmade import next_sentence_rows, origin_rows
+from sememe.ladder.splitting import words_in
 from sememe.ladder.text import open_text
 from sememe.text.settings import TextSettings
 
@@ -101,3 +103,19 @@ def test_tasks_are_made_from_held_out_text_alone(tmp_path, language, make):
     assert all((row.text + row.second).replace(" ", "") in joined for row in follows)
     train, test = origin_rows(text, 200, 50)
     assert {row.label for row in test} <= {row.label for row in train} and len(test) >= 20
+
+
+def test_packed_files_are_as_long_as_what_is_in_them(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(3):
+        part = "\n\n".join(documents(40, seed=number)).encode()
+        (folder / f"{number}.txt.gz").write_bytes(gzip.compress(part))
+    packed = sum(file.stat().st_size for file in folder.iterdir())
+    files = sorted(map(str, folder.iterdir()))
+    assert words_in(folder) == words_in(str(folder)) == words_in(files) == 3 * packed // 6
+    (folder / "more.txt").write_bytes(b"x" * 600)
+    assert words_in(folder) == (3 * packed + 600) // 6
+    assert words_in(iter(["a text"])) is None
+    text = open_text(folder, TextSettings(), tmp_path / "t", max_words=words_in(folder))
+    assert "drawn to fit" not in text.split

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sememe.cli.failures import remember_out
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import Json, Quiet, expand, flag
 from sememe.cli.screen import console, examples, print_json
 from sememe.cli.training import Corpus, Resume
 from sememe.ladder.config import LadderConfig
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "sememe ladder",
-    "sememe ladder my-texts/ --budget 5m --out runs/ladder",
+    "sememe ladder my-texts/ --budget 5m --out runs/my-ladder",
     "sememe ladder news.txt --language zh --budget 1m --rungs counts,skipgram,fasttext,bert",
     "sememe ladder my-texts/ --rungs -elmo,runs/my-bert --task classify=train.tsv,dev.tsv",
-    "sememe ladder my-texts/ --budget 5m --out runs/ladder --resume",
+    "sememe ladder my-texts/ --budget 5m --out runs/my-ladder --resume",
 )
 
 
@@ -35,6 +35,14 @@ def ladder(
         Path, typer.Option("--out", "-o", help="Folder for models, results and the report.")
     ] = Path("runs/ladder"),
     resume: Resume = False,
+    anew: Annotated[
+        bool,
+        flag(
+            "--anew",
+            help="Remove the ladder that is in --out and begin again; without this or --resume "
+            "one that is there is never touched.",
+        ),
+    ] = False,
     words: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,8 +83,8 @@ def ladder(
     climber = Ladder(config, words=words, tasks=parse_tasks(task or []), senses=senses)
     command = " ".join(["sememe", *map(shlex.quote, sys.argv[1:])])
     results = climber.run(
-        corpus or None, out=out, text=text, resume=resume, progress=View(quiet=quiet),
-        command=command,
+        corpus or None, out=out, text=text, resume=resume, anew=anew,
+        progress=View(quiet=quiet), command=command,
     )  # fmt: skip
     write_report(results, out)
     if json:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sememe import metrics
+from sememe.errors import InputError
 from sememe.evaluation.floors import majority_answers
 from sememe.examples.labelled import AnswerRow
 from sememe.ladder import heads
@@ -78,6 +79,8 @@ class AnswerQuestion(SentenceQuestion):
         firsts = np.cumsum(sizes) - sizes
         spans = [_span(self.train[index], passages[index]) for index in drawn]
         kept = [(index, span) for index, span in zip(drawn, spans, strict=True) if span]
+        if not kept:
+            raise InputError(f"{self.task.title}: no answer to learn from lies on words.")
         own = np.concatenate([np.arange(firsts[i], firsts[i] + sizes[i]) for i, _ in kept])
         own_sizes = sizes[[index for index, _ in kept]]
         own_firsts = np.cumsum(own_sizes) - own_sizes

@@ -131,24 +131,27 @@ def _by_elmo(model: Any, sentences: Sequence[list[str]], known: frozenset[str]) 
     opened = model.opened
     network, device = opened.network, next(opened.network.parameters()).device
     log, num = 0.0, 0
-    order = sorted((words for words in sentences), key=len)
+    order = sorted(sentences, key=len)
+    size = max(1, _SCORES_AT_ONCE // (len(model.vocabulary) + NUM_MARKS))
     with torch.no_grad():
         for first in range(0, len(order), _ROWS_AT_ONCE):
             group = order[first : first + _ROWS_AT_ONCE]
             inputs = to_device(inputs_of([framed(words) for words in group], opened.forms), device)
             vectors_NP = network.words(inputs.form).index_select(0, inputs.index_N)
             outputs, _ = network.reads_forward(vectors_NP.unflatten(0, (-1, inputs.num_rows)))
-            for row, words in enumerate(group):
-                asked = [index for index, word in enumerate(words) if word in known]
-                if not asked:
-                    continue
-                # Place 0 is the mark that begins a sentence: what stands there foretells word 0.
-                hidden_MP = outputs[-1][asked, row].to(network.precision)
+            # Place 0 is the mark that begins a sentence: what stands there foretells word 0.
+            asked = [
+                (place, row, NUM_MARKS + model.vocabulary.id(word))
+                for row, words in enumerate(group)
+                for place, word in enumerate(words)
+                if word in known
+            ]
+            asked_M3 = torch.tensor(asked, dtype=torch.int64).reshape(-1, 3).to(device)
+            for part_M3 in asked_M3.split(size):
+                hidden_MP = outputs[-1][part_M3[:, 0], part_M3[:, 1]].to(network.precision)
                 logs_MV = network.next_logits(hidden_MP).float().log_softmax(1)
-                ids = [NUM_MARKS + model.vocabulary.id(words[index]) for index in asked]
-                targets_M1 = torch.tensor(ids, device=device)[:, None]
-                log += float(logs_MV.gather(1, targets_M1).double().sum())
-                num += len(asked)
+                log += float(logs_MV.gather(1, part_M3[:, 2:]).double().sum())
+            num += len(asked_M3)
     return Foretold(log, num)
 
 

@@ -24,6 +24,7 @@ from sememe.ladder.results import (
     WordPoint,
     WordsLook,
 )
+from sememe.ladder.sentences import sentences_of
 from sememe.ladder.text import LadderText
 from sememe.plots.projection import project
 from sememe.vectors import WordVectors
@@ -34,6 +35,7 @@ _WORDS = ("array", "matrix", "function", "error", "file", "gradient")
 _CHINESE = ("中国", "大学", "音乐", "战争", "科学", "城市")
 _ENGLISH = ("king", "city", "music", "war", "science", "river")
 _AMBIGUOUS = ("key", "bank", "苹果")
+_FEWEST_SHOWN, _MOST_SHOWN = 7, 14  # words of a sentence whose attention is drawn
 _NUM_NEIGHBORS, _FREQUENT, _NUM_FREQUENT = 6, 150, 24
 _SENTENCE = {
     "python": "the function returns the index of the first element of the array",
@@ -78,9 +80,25 @@ def shown_of(text: LadderText, sets: Sequence[SenseSet], min_count: int) -> Show
     wanted = _WORDS if text.is_built_in else _CHINESE if is_chinese else _ENGLISH
     word = next((one for one in _AMBIGUOUS for own in sets if one in own.words), "")
     uses = [one for own in sets for one in own.occurrences if word and one.word == word]
-    kind = "python" if text.is_built_in else "chinese" if is_chinese else "english"
     neighbors = known(wanted)[:_NUM_NEIGHBORS] or known(frequent)[:3]
-    return Shown(groups, neighbors, word, uses, _SENTENCE[kind])
+    return Shown(groups, neighbors, word, uses, _sentence(text))
+
+
+def _sentence(text: LadderText) -> str:
+    """A sentence in the language of the text; in one that we wrote none in, of its own."""
+    if text.is_built_in:
+        return _SENTENCE["python"]
+    if text.settings.mode == "chinese":
+        return _SENTENCE["chinese"]
+    if text.settings.language.lower().startswith("en"):
+        return _SENTENCE["english"]
+    found = _SENTENCE["english"]
+    for document in text.heldout_documents():
+        for own in cut(sentences_of(document[:10_000], text.settings), text.settings):
+            if _FEWEST_SHOWN <= len(own.words) <= _MOST_SHOWN:
+                return own.text.strip()
+            found = " ".join(own.words[:_MOST_SHOWN]) or found
+    return found
 
 
 def _is_shown(word: str) -> bool:
@@ -127,15 +145,15 @@ def _with_neighbors(looks: Looks, name: str, vectors: WordVectors, shown: Shown)
 def _with_contexts(
     looks: Looks, name: str, reader: Reader, shown: Shown, text: LadderText
 ) -> Looks:
-    rows = []
-    for one, own in zip(
-        shown.uses, cut([one.sentence for one in shown.uses], text.settings), strict=True
-    ):
-        words_WD = reader.read([own])
-        inside = (own.starts < one.end) & (own.ends > one.start)
-        # Side by side stand several layers; the last one is what a network makes of the word.
-        last = reader.dim // max(1, reader.num_layers)
-        rows.append(np.asarray(words_WD)[inside, -last:].mean(0) if inside.any() else None)
+    rows: list[np.ndarray | None] = []
+    texts = cut([one.sentence for one in shown.uses], text.settings)
+    words_ND, first = np.asarray(reader.read(texts)), 0
+    # Side by side stand several layers; the last one is what a network makes of the word.
+    last = reader.dim // max(1, reader.num_layers)
+    for one, own in zip(shown.uses, texts, strict=True):
+        inside = np.flatnonzero((own.starts < one.end) & (own.ends > one.start))
+        rows.append(words_ND[first + inside, -last:].mean(0) if len(inside) else None)
+        first += len(own.words)
     kept = [(index, row) for index, row in enumerate(rows) if row is not None]
     if len(kept) < 3:
         return looks

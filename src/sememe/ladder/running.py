@@ -26,7 +26,7 @@ from sememe.ladder.notes import notes_of
 from sememe.ladder.own import own_rung
 from sememe.ladder.plan import Load, Plan, estimated_s, make_plan, said
 from sememe.ladder.questions import Interview
-from sememe.ladder.results import FILE, Cell, Corpus, Machine, Results, Rung
+from sememe.ladder.results import FILE, Cell, Machine, Results, Rung
 from sememe.ladder.rungs import SPECS, Chosen, choose
 from sememe.ladder.splitting import words_in
 from sememe.ladder.tasks import BUILT_IN, Questions, stamped
@@ -77,6 +77,7 @@ class Ladder:
         out: str | Path = "runs/ladder",
         text: TextSettings | None = None,
         resume: bool = False,
+        anew: bool = False,
         progress: Reporter | bool | None = None,
         command: str = "",
         **text_options: Any,
@@ -84,12 +85,15 @@ class Ladder:
         """Climb: train and ask every rung on `corpus` (None: the built-in one), write it to `out`.
 
         text or its fields by name (language="zh") say how text is read. With `resume` a run that
-        was stopped in `out` goes on.
+        was stopped in `out` goes on; with `anew` the ladder that is there is removed. Without one
+        of them it stays as it is, and nothing is done.
         """
+        if resume and anew:
+            raise OptionError("Give resume or anew: a ladder goes on, or it begins again.")
         settings = changed(text or TextSettings(), "run", text_options)
         run = _Run(self, Path(out), settings, View.of(progress))
         with run.view:
-            return run.climb(corpus, resume, command)
+            return run.climb(corpus, resume, anew, command)
 
 
 def _several(given: Any) -> list[str | Path] | None:
@@ -108,12 +112,12 @@ class _Run:
         self.before_s = 0.0
         self.results: Results
 
-    def climb(self, corpus: Any, resume: bool, command: str) -> Results:
+    def climb(self, corpus: Any, resume: bool, anew: bool, command: str) -> Results:
         """Do all that is left to do."""
         machine = this_machine(self.config.device)
         is_chinese = self.settings.mode == "chinese"
         plan = make_plan(self.config, machine, is_chinese=is_chinese)
-        plan, kept = self._opened(plan, corpus, resume)
+        plan, kept = self._opened(plan, corpus, resume, anew)
         rungs = self._rungs()
         num_networks = sum(SPECS[name].is_network for name in self.ladder.chosen.names)
         num_tasks = len(self.ladder.tasks or BUILT_IN)
@@ -155,7 +159,7 @@ class _Run:
         """The results before anything is done."""
         return Results(
             title=f"The ladder: {text.name}",
-            corpus=_corpus(text),
+            corpus=text.corpus,
             budget=plan.budget,
             machine=machine,
             versions=versions(),
@@ -187,7 +191,9 @@ class _Run:
         }
         return json.loads(json.dumps(found))
 
-    def _opened(self, plan: Plan, corpus: Any, resume: bool) -> tuple[Plan, Results | None]:
+    def _opened(
+        self, plan: Plan, corpus: Any, resume: bool, anew: bool
+    ) -> tuple[Plan, Results | None]:
         """Make the folder, or take up the plan and the results that a run before has left in it."""
         check_replaceable(self.out, KIND)
         identity, manifest = self._identity(corpus), self.out / MANIFEST
@@ -196,8 +202,8 @@ class _Run:
             if old.get("identity") != identity:
                 raise OptionError(
                     f"{self.out} was begun with other options or another text"
-                    f"{_differences(old.get('identity'), identity)}: give the same again, or "
-                    "leave out --resume."
+                    f"{_differences(old.get('identity'), identity)}: give the same again, another "
+                    "--out, or --anew to remove it."
                 )
             # Sizes stay what they were, whatever machine the run goes on with.
             plan = replace(
@@ -211,7 +217,12 @@ class _Run:
             cells = [cell for cell in found.cells if not cell.why.startswith(ENDED)]
             return plan, replace(found, cells=cells)
         if manifest.exists():
-            self.view.note(f"Starting anew: what was in {self.out} is removed.")
+            # Without results nothing was trained yet: a mistake in an option, say, ended it.
+            if (self.out / FILE).exists() and not anew:
+                raise OptionError(
+                    f"{self.out} holds a ladder: --resume goes on with it, --anew removes it and "
+                    "begins again; or give another --out."
+                )
             for own in ("models", "text"):
                 shutil.rmtree(self.out / own, ignore_errors=True)
             (self.out / FILE).unlink(missing_ok=True)
@@ -276,19 +287,3 @@ def _differences(old: Any, new: dict[str, Any]) -> str:
     names = [name for name, value in new["options"].items() if old["options"].get(name) != value]
     names += [name for name in ("corpus", "words", "tasks", "senses") if old.get(name) != new[name]]
     return f" ({', '.join(names)})" if names else ""
-
-
-def _corpus(text: LadderText) -> Corpus:
-    train, heldout = text.words, text.heldout_words
-    return Corpus(
-        name=text.name,
-        language=text.settings.language,
-        documents=sum(text.documents.values()),
-        words=train.num_tokens + heldout.num_tokens,
-        train_documents=text.documents["train"],
-        train_words=train.num_tokens,
-        heldout_documents=text.documents["heldout"],
-        heldout_words=heldout.num_tokens,
-        vocabulary=len(train.vocabulary),
-        split=text.split,
-    )

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sememe.ladder.results import Corpus
 from sememe.ladder.splitting import (
     HELDOUT,
     TRAIN,
@@ -98,6 +99,23 @@ class LadderText:
         place = self.folder / f"{tokenizer.kind}-{vocab_size}-ids"
         return open_or_build_subwords(
             self.train, tokenizer, text=self.settings, path=place, progress=progress
+        )
+
+    @property
+    def corpus(self) -> Corpus:
+        """What the report tells of the text."""
+        train, heldout = self.words, self.heldout_words
+        return Corpus(
+            name=self.name,
+            language=self.settings.language,
+            documents=sum(self.documents.values()),
+            words=train.num_tokens + heldout.num_tokens,
+            train_documents=self.documents["train"],
+            train_words=train.num_tokens,
+            heldout_documents=self.documents["heldout"],
+            heldout_words=heldout.num_tokens,
+            vocabulary=len(train.vocabulary),
+            split=self.split,
         )
 
     def heldout_documents(self) -> Iterator[str]:

@@ -12,6 +12,7 @@ from sememe.progress.figures import format_count, format_duration
 from sememe.progress.reporter import Task
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.live import Live
     from rich.table import Table
 
@@ -107,12 +108,12 @@ class View(Reporter):
 
     def note(self, text: str) -> None:
         """Show one line that stays; what trainings say of themselves is left to the table."""
-        if self.quiet or self._now:
-            return
-        if self._table is not None:
-            self._table.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            self._print(text)
+        if not self._now:
+            super().note(text)
+
+    @property
+    def _console(self) -> Console | None:
+        return None if self._table is None else self._table.console
 
     def _open(self, task: Task) -> None:
         self._redraw(task, time.monotonic())

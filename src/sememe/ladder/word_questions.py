@@ -73,23 +73,36 @@ class FileQuestion:
         return Answer([100 * score.value], details=details)
 
 
-def file_questions(data: str | Path | Sequence[str | Path] | None) -> list[FileQuestion]:
-    """The questions of files and folders; None: the built-in ones of the Python world."""
-    given_paths = [data] if isinstance(data, str | Path) else data
-    paths = (
-        find_files(None)
-        if given_paths is None
-        else [path for own in given_paths for path in find_files(own)]
-    )
+def file_questions(data: Sequence[str | Path] | None) -> list[FileQuestion]:
+    """The questions of files and folders; None: the built-in ones of the Python world.
+
+    Other files in a folder are passed over; one that is named must ask something.
+    """
+    if data is None:
+        return _questions(find_files(None))
+    found = []
+    for place in map(Path, data):
+        own = _questions(find_files(place))
+        if not own:
+            raise InputError(
+                f"{place} holds no questions about words: word pairs with scores, analogies, odd "
+                "ones out or groups were expected."
+            )
+        found += own
+    return found
+
+
+def _questions(paths: Sequence[Path]) -> list[FileQuestion]:
     found = []
     for path in paths:
         try:
             kind = detect_kind(path)
         except InputError:
-            if data is not None and len(paths) == 1:
+            if len(paths) == 1:
                 raise
             continue
-        if kind in _TITLES:  # antonyms near each other are no merit and no fault
+        # Antonyms near each other are no merit and no fault.
+        if kind is not None and kind in _TITLES:
             found.append(FileQuestion(path, kind))
     return found
 

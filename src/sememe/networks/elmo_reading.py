@@ -60,7 +60,12 @@ def embed_sentences(
     opened: Opened, sentences: Sequence[Sequence[str]], layers: Choice = "last"
 ) -> list[np.ndarray]:
     """The vectors of the words of each sentence, (W, D)."""
-    return [choose_layers(own, layers).cpu().numpy() for own in read_layers(opened, sentences)]
+    found = [choose_layers(own, layers) for own in read_layers(opened, sentences)]
+    if not found:
+        return []
+    # One way from the device for all: each way alone would be waited for.
+    together_ND = torch.cat(found).cpu().numpy()
+    return np.split(together_ND, np.cumsum([len(own) for own in found])[:-1])
 
 
 def embed_text_words(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from sememe.progress.figures import format_count, format_duration, format_figure
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 _REDRAW_S = 0.1
@@ -133,10 +134,15 @@ class Reporter:
         """Show one line that stays."""
         if self.quiet:
             return
-        if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if self._console is not None:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             self._print(text)
+
+    @property
+    def _console(self) -> Console | None:
+        """The terminal while something is drawn on it."""
+        return None if self._live is None else self._live.console
 
     def _print(self, text: str) -> None:
         try:

@@ -1,0 +1,83 @@
+"""What rungs are asked and looked at for: files of words, answers on words, a sentence to read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ladder_texts import chinese_documents, documents
+
+from sememe.errors import InputError
+from sememe.examples.labelled import Answer, AnswerRow
+from sememe.ladder.answer_question import AnswerQuestion
+from sememe.ladder.looks import shown_of
+from sememe.ladder.reading import static_reader
+from sememe.ladder.text import open_text
+from sememe.ladder.word_questions import file_questions
+from sememe.text.settings import TextSettings
+from sememe.tokens.vocabulary import Vocabulary
+from sememe.vectors import WordVectors
+
+PAIRS = "ship sailor 9\nwheat barn 8\njudge oven 2\n"
+
+
+def test_a_file_that_asks_nothing_of_words_is_refused(tmp_path):
+    good, prose, folder = tmp_path / "pairs.txt", tmp_path / "letter.txt", tmp_path / "folder"
+    good.write_text(PAIRS)
+    prose.write_text("Dear Sir,\nI have read your letter of Monday with great interest.\n")
+    folder.mkdir()
+    (folder / "letter.txt").write_text(prose.read_text())
+    (folder / "picture.png").write_bytes(b"\x89PNG\xff\x00")
+    for given in ([prose], [good, prose], [good, folder]):
+        with pytest.raises(InputError, match="holds no questions about words"):
+            file_questions(given)
+    with pytest.raises(InputError, match="not UTF-8"):
+        file_questions([good, folder / "picture.png"])
+    with pytest.raises(InputError, match="does not exist"):
+        file_questions([tmp_path / "nowhere"])
+    (folder / "pairs.txt").write_text(PAIRS)
+    assert [own.path.parent.name for own in file_questions([good, folder])] == [
+        tmp_path.name, "folder",
+    ]  # fmt: skip
+    assert {own.kind for own in file_questions(None)} >= {"analogies", "odd", "groups"}
+
+
+def _answers(texts: list[str]) -> AnswerQuestion:
+    rows = [
+        AnswerRow(
+            id=str(number), question="what stands here?", context=f"the ship {text} came home",
+            answers=(Answer(text, 9),), is_impossible=False, source="made",
+        )
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    return AnswerQuestion("a", "signs", "where?", rows, rows, TextSettings(), seeds=1)
+
+
+def test_answers_that_lie_on_no_word_teach_nothing_and_say_so():
+    words = ["the", "ship", "came", "home", "barn", "oven"]
+    reader = static_reader(WordVectors(Vocabulary.from_words(words), np.eye(6)))
+    question = _answers(["—", "…", "!!"])
+    X = question.features(reader, question.train)
+    with pytest.raises(InputError, match="signs: no answer to learn from lies on words"):
+        question.score(X, np.arange(3), X)
+    mixed = _answers(["—", "barn", "oven"])
+    X = mixed.features(reader, mixed.train)
+    assert mixed.score(X, np.arange(3), X) > 0.5  # the two that lie on words
+
+
+GERMAN = "Das {0} Schiff lag lange vor der grauen Küste und wartete auf {0} Wetter."
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "shown"),
+    [
+        ("en", documents(40), "the king of the country"),
+        ("zh", chinese_documents(40), "中国最大的城市"),
+        ("de", [f"{GERMAN.format(n)} {GERMAN.format(n + 1)}" for n in range(60)], "grauen Küste"),
+        ("de", [" ".join(f"wort{n}x{m}" for m in range(90)) for n in range(40)], "wort"),
+    ],
+    ids=["en", "zh", "de", "long"],
+)
+def test_attention_is_shown_over_a_sentence_of_the_language(language, texts, shown, tmp_path):
+    text = open_text(texts, TextSettings(language=language), tmp_path / "t")
+    sentence = shown_of(text, [], 1).sentence
+    assert shown in sentence and len(sentence.split()) <= 14
