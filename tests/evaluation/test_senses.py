@@ -400,7 +400,7 @@ def test_both_directions_of_elmo_expect_the_word_in_its_place(tmp_path):
     seen, swapped, left, right = places(model, SEEN, SWAPPED, OTHER_LEFT, OTHER_RIGHT)
     np.testing.assert_allclose(seen, swapped, atol=1e-6)
     assert np.abs(seen - left).max() > 1e-6 and np.abs(seen - right).max() > 1e-6
-    words = "They sat on the bank and looked at the river".split()
+    words = ["They", "sat", "on", "the", "bank", "and", "looked", "at", "the", "river"]
     last_WD = model.layers([words])[0][-1]
     np.testing.assert_allclose(seen, last_WD[3, :12] + last_WD[5, 12:], atol=1e-6)
 

@@ -19,10 +19,13 @@ from sememe.networks.elmo import ELMoNetwork  # noqa: E402
 from sememe.networks.elmo_config import ELMoConfig, elmo_config  # noqa: E402
 from sememe.networks.elmo_objective import BidirectionalObjective  # noqa: E402
 from sememe.networks.elmo_reading import Opened, inputs_of, read_layers  # noqa: E402
+from sememe.networks.elmo_start import TrainingSentences  # noqa: E402
+from sememe.networks.fitting import Request  # noqa: E402
 from sememe.networks.sampled_softmax import Sampler  # noqa: E402
 from sememe.networks.word_forms import forms_of  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.text.settings import TextSettings  # noqa: E402
+from sememe.tokens.splits import is_held_out  # noqa: E402
 from sememe.tokens.vocabulary import Vocabulary  # noqa: E402
 from stopping import assert_equal, ctrl_c_at  # noqa: E402
 
@@ -189,6 +192,33 @@ def test_a_sampled_softmax_learns_too(corpus):
     assert last["validation_perplexity"] < 0.7 * last["validation_unigram_perplexity"]
 
 
+@pytest.mark.parametrize("kind", ["characters", "words"])
+def test_skipgram_gives_first_vectors_to_the_softmax_and_to_a_table_of_words(corpus, kind):
+    options = {"input": kind, "validation_share": 0.0, "steps": 1, "learning_rate": 1e-12}
+    plain, started = (elmo(**options, start_epochs=num).fit(corpus) for num in (0, 3))
+    store = started.open_text(corpus, Request()).store
+    skipgram = sememe.Word2Vec(dim=12, epochs=3, min_count=2, workers=1).fit(store)
+    rows = [skipgram.vocabulary.find(word) for word in started.vocabulary]
+    pairs = [("output", plain.network.table_VP, started.network.table_VP)]
+    if kind == "words":
+        pairs.append(("input", plain.network.input.rows.weight, started.network.input.rows.weight))
+    for name, first, table in pairs:
+        found, own = table.detach().numpy()[3 : 3 + len(rows)], skipgram.tensors[name][rows]
+        np.testing.assert_allclose(found / found.std(), own / own.std(), atol=1e-4)
+        drawn = first.detach().numpy()[3 : 3 + len(rows)]
+        assert found.std() == pytest.approx(drawn.std(), rel=0.02)  # no larger than it would be
+
+
+def test_skipgram_never_reads_what_is_held_out(corpus):
+    store = elmo().open_text(corpus, Request()).store
+    held = is_held_out(np.arange(len(store.document_ends)), 0.2)
+    lengths = np.diff(store.sentence_ends[np.asarray(store.document_ends) - 1], prepend=0)
+    sentences = list(TrainingSentences(store, 0.2))
+    assert 0 < held.sum() < len(held)
+    assert sum(map(len, sentences)) == lengths[~held].sum()
+    assert sum(map(len, TrainingSentences(store, 0.0))) == store.num_tokens
+
+
 def test_two_runs_and_a_resumed_one_are_equal_to_the_bit(corpus, tmp_path):
     whole = elmo(dropout=0.2).fit(corpus, out=tmp_path / "whole")
     out = tmp_path / "resumed"
@@ -196,6 +226,8 @@ def test_two_runs_and_a_resumed_one_are_equal_to_the_bit(corpus, tmp_path):
         elmo(dropout=0.2).fit(corpus, out=out)
     assert Checkpoints(f"{out}.checkpoints").has_one and not out.exists()
     resumed = elmo(dropout=0.2).fit(corpus, out=out, resume=True)
+    begun = [elmo(start_epochs=2, input="words").fit(corpus) for _ in range(2)]
+    assert_equal(*begun)
     assert_equal(whole, elmo(dropout=0.2).fit(corpus))
     assert_equal(whole, resumed)
     losses = [[r["loss"] for r in m.history if "loss" in r] for m in (whole, resumed)]

@@ -112,8 +112,17 @@ class ELMoTrainingConfig(SampledTrainingConfig):
     softmax: Softmax = option(
         "auto", "Over all words, or over a sample while training; auto: sampled from 100,000 on."
     )
+    start_epochs: int = option(
+        0, "Passes of skip-gram over the text first, whose vectors the softmax, and with input "
+        "words also the words, begin with.",
+    )  # fmt: skip
 
     many_words = 100_000  # the softmax of a step would take longer than its LSTMs
+
+    def __post_init__(self) -> None:
+        """Refuse options that no run could satisfy, naming the option and its range."""
+        super().__post_init__()
+        check_ranges(self, start_epochs=(0, 10_000))
 
 
 @dataclass(frozen=True, kw_only=True)

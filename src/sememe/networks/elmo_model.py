@@ -122,13 +122,17 @@ class ELMo(WordModel):
         return ELMoNetwork(self.config, seed=self.training.seed)
 
     def begin(self, text: WordText, source: Any, reporter: Reporter) -> Any:
-        """Begin with how frequent words are; give the network with both directions to learn."""
+        """Begin with what counting or skip-gram tells; give both directions to learn."""
         from sememe.networks.elmo_objective import BidirectionalObjective
         from sememe.networks.sampled_softmax import Sampler
         from sememe.networks.word_forms import forms_of
 
         training, sampler = self.training, None
         self.network.begin_with(text.counts)
+        if training.start_epochs:
+            from sememe.networks.elmo_start import start_with_skipgram
+
+            start_with_skipgram(self.network, text, training, reporter)
         if training.is_sampled(self.config.vocab_size):
             reporter.note(f"The softmax looks at {training.num_samples:,} words at a time.")
             sampler = Sampler(text.counts, training.num_samples)
