@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sememe.errors import SememeError
-from sememe.ladder.context_questions import CONTEXT
+from sememe.ladder.context_questions import CENTERED, CONTEXT, LAST
 from sememe.ladder.questions import Answer, Interview, Question
 from sememe.ladder.results import Cell, Results
 from sememe.metrics import spread
@@ -51,10 +51,11 @@ def with_baselines(results: Results) -> Results:
     senses = {cell.rung: cell.details for cell in results.cells if cell.task == "senses"}
     named = [senses[name] for name in _NEIGHBORS_OF if name in senses and CONTEXT in senses[name]]
     if named:
-        found["senses"] = {
-            "chance": named[0]["chance"],
-            "mean of the other words' vectors": named[0][CONTEXT],
-        }
+        titles = {
+            "chance": "chance", CONTEXT: "mean of the other words' vectors",
+            CENTERED: "the same, centered",
+        }  # fmt: skip
+        found["senses"] = {titles[own]: named[0][own] for own in titles if own in named[0]}
     for cell in results.cells:
         if cell.task == "hidden" and "commonest" in cell.details:
             found["hidden"] = {"most frequent": cell.details["commonest"]}
@@ -77,13 +78,14 @@ def _sense_notes(results: Results) -> list[str]:
     for rung in results.rungs:
         cell = results.cell(rung.name, "senses")
         if rung.family == "contextual" and cell is not None and cell.mean is not None:
-            around = cell.details.get(CONTEXT)
-            if around is not None:
-                parts.append(f"{rung.title} {cell.mean:.1f} % ({around:.1f} %)")
+            last, around = cell.details.get(LAST), cell.details.get(CONTEXT)
+            if last is not None and around is not None:
+                parts.append(f"{rung.title} {cell.mean:.1f} % ({last:.1f} %, {around:.1f} %)")
     if not parts:
         return []
     return [
-        f"{_SENSES}the last layer, and in brackets the mean over the other words of the sentence "
-        f"before any layer: {', '.join(parts)}. A model with one vector a word is at chance by "
-        "itself; the mean over the other words of good word vectors is the baseline to beat."
+        f"{_SENSES}what a network expects in the word's place, and in brackets its last layer at "
+        "the word, and the mean over the other words of the sentence before any layer: "
+        f"{', '.join(parts)}. A model with one vector a word is at chance by itself; the mean over "
+        "the other words of good word vectors is the baseline to beat."
     ]

@@ -8,7 +8,9 @@ import numpy as np
 
 from sememe.evaluation.senses.evaluating import evaluate_senses
 from sememe.evaluation.senses.files import SenseSet
+from sememe.evaluation.senses.representations import CENTERED_MEAN, MEAN
 from sememe.evaluation.senses.results import SenseScore
+from sememe.examples.running_words import written
 from sememe.ladder.foretelling import find_hidden, foretell, sample_documents, unigram
 from sememe.ladder.plan import Plan
 from sememe.ladder.questions import NO_CHANCES, NO_VECTORS, Answer, Interview
@@ -16,13 +18,15 @@ from sememe.ladder.results import Task
 from sememe.ladder.text import LadderText
 
 CONTEXT = "mean of the other words"
+CENTERED = "mean of the other words, centered"
+LAST = "last layer"
 
 
 class SenseQuestion:
     """Has the nearest other use of an ambiguous word the same meaning?"""
 
-    def __init__(self, names: Sequence[str], sets: Sequence[SenseSet]) -> None:
-        self.names, self.sets = list(names), list(sets)
+    def __init__(self, sets: Sequence[SenseSet]) -> None:
+        self.sets = list(sets)
         num = sum(len(own.occurrences) for own in sets)
         self.task = Task(
             name="senses",
@@ -31,20 +35,43 @@ class SenseQuestion:
             what="Has the nearest other sentence with an ambiguous word the same meaning of it?",
             metric="accuracy",
             num_test=num,
-            how="the word's vector in its sentence, last layer; nothing is trained for it",
+            how="what a network expects in the word's place, or the word's one vector; words that "
+            "the text has; nothing is trained for it",
         )
 
     def ask(self, rung: Interview) -> Answer:
         """Score the word in its sentence, and the mean of the words around it beside it."""
         if rung.opened.kind == "ngram":
             return Answer(why=NO_VECTORS)
-        found = evaluate_senses(rung.path, self.names, device=rung.device)
-        own = [one for one in found.scores if one.role == "word" or one.is_last]
-        around = [one for one in found.scores if one.name == "other words, mean"]
+        found = evaluate_senses(rung.path, self.sets, device=rung.device).scores
+        own = [one for one in found if one.role in ("word", "place")]
         if not any(one.words for one in own):
             return Answer(why="It knows none of the ambiguous words.")
-        details = {"chance": _mean(own, "chance"), CONTEXT: _mean(around, "nearest")}
+        details = {
+            "chance": _mean(own, "chance"),
+            CONTEXT: _mean([one for one in found if one.name == MEAN], "nearest"),
+            CENTERED: _mean([one for one in found if one.name == CENTERED_MEAN], "nearest"),
+            LAST: _mean([one for one in found if one.is_last], "nearest"),
+        }
         return Answer([_mean(own, "nearest")], details=details)
+
+
+def known_senses(sets: Sequence[SenseSet], text: LadderText, min_count: int) -> list[SenseSet]:
+    """The words that a text has often enough to tell anything about them."""
+    vocabulary = text.words.vocabulary
+    counts = {
+        word: int(vocabulary.counts[found])
+        for own in sets
+        for word in own.words
+        if (found := vocabulary.find(written(word, text.settings))) >= 0
+    }
+    kept = [
+        own._replace(
+            occurrences=[one for one in own.occurrences if counts.get(one.word, 0) >= min_count]
+        )
+        for own in sets
+    ]
+    return [own for own in kept if own.occurrences]
 
 
 def _mean(scores: Sequence[SenseScore], figure: str) -> float:

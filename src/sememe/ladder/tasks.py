@@ -13,7 +13,12 @@ from sememe.errors import InputError, OptionError
 from sememe.evaluation.senses.files import find_sets
 from sememe.examples.labelled import TextRow, read_answers, read_tags, read_texts
 from sememe.ladder.answer_question import AnswerQuestion
-from sememe.ladder.context_questions import HiddenQuestion, PerplexityQuestion, SenseQuestion
+from sememe.ladder.context_questions import (
+    HiddenQuestion,
+    PerplexityQuestion,
+    SenseQuestion,
+    known_senses,
+)
 from sememe.ladder.finetuning import FinetunedQuestion
 from sememe.ladder.looks import Shown, shown_of
 from sememe.ladder.plan import Plan
@@ -86,9 +91,9 @@ def make_questions(
         in_sentences = _selfmade_questions(text, plan, seeds)
     asked += [FinetunedQuestion(own, num) if finetune else own for own in in_sentences]
     names = [str(own) for own in senses] if senses else _sense_sets(text)
-    sets = find_sets(names) if names else []
+    sets = known_senses(find_sets(names), text, plan.min_count) if names else []
     if sets:
-        asked.append(SenseQuestion(names, sets))
+        asked.append(SenseQuestion(sets))
     # A column that no rung can answer is left out; own models may be of any kind.
     if rungs.paths or _FORETELLING & set(rungs.names):
         asked.append(PerplexityQuestion(text, plan, num_words=min(_MOST_WORDS, 40 * num)))
@@ -130,7 +135,7 @@ def _sense_sets(text: LadderText) -> list[str]:
     if text.settings.mode == "chinese":
         return ["chinese"]
     if text.is_built_in:
-        return ["python", "english"]
+        return ["python", "docstrings", "english"]
     return ["english"] if text.settings.language.lower().startswith("en") else []
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sememe.ladder.plan import Plan
 from sememe.ladder.results import Point, Rung
-from sememe.ladder.rungs import Spec
+from sememe.ladder.rungs import SPECS, Spec
 from sememe.ladder.text import LadderText
 from sememe.progress import SILENT, Reporter
 from sememe.text.settings import TextSettings
@@ -21,6 +21,7 @@ from sememe.text.settings import TextSettings
 _MOST_POINTS = 120
 _PILOT_S = 2.0  # at most; a tenth of the budget where that is less
 _CHECKPOINT_S = (2.0, 300.0)
+_START = 0.25  # of a budget, for the skip-gram that a network begins with
 # Options of a run that say nothing of the model.
 _PASSING = (
     "workers", "device", "evaluate_batches", "checkpoint_minutes", "budget", "compile",
@@ -33,6 +34,9 @@ def planned(spec: Spec, rung: Rung, plan: Plan, text: LadderText, reporter: Repo
     if spec.name == "untrained":
         options |= {"steps": 1, "learning_rate": 1e-12}
     elif spec.is_network:
+        if options.get("start_epochs"):
+            options["start_epochs"] = _start_epochs(plan, options, text, reporter)
+            plan = _shared(plan, 1 - _START)
         options |= _network_extent(spec, plan, options, text)
     elif spec.command in ("word2vec", "fasttext", "glove"):
         options["epochs"] = _epochs(spec, plan, options, text, reporter)
@@ -56,6 +60,8 @@ def trained(
     elapsed_s = time.monotonic() - begun_s
     history = _points(model.history)
     train_s = max(history[-1].seconds if history else 0.0, 0.0) or elapsed_s
+    if rung.options.get("start_epochs"):  # which is no part of the curve
+        train_s = max(train_s, elapsed_s)
     tokens = _tokens(model, spec, text, rung)
     return replace(
         rung,
@@ -102,6 +108,17 @@ def _steps(spec: Spec, plan: Plan, options: dict[str, Any], text: LadderText) ->
         source = model.source(store, "train")
         size = min(size, source.num_tokens // max(1, source.batches_per_epoch))
     return max(1, round(plan.tokens / max(1, size)))
+
+
+def _shared(plan: Plan, share: float) -> Plan:
+    return replace(plan, budget_s=share * plan.budget_s, tokens=round(share * plan.tokens))
+
+
+def _start_epochs(plan: Plan, options: dict[str, Any], text: LadderText, reporter: Reporter) -> int:
+    """The passes of skip-gram that fit into its share of the budget."""
+    spec = SPECS["skipgram"]
+    own = {**spec.options(plan), "dim": options["width"]}
+    return _epochs(spec, _shared(plan, _START), own, text, reporter)
 
 
 class _Stopwatch:
@@ -175,7 +192,8 @@ def _points(history: Any) -> list[Point]:
 def _tokens(model: Any, spec: Spec, text: LadderText, rung: Rung) -> int:
     """How many tokens it has read in training, all passes together."""
     if spec.is_network:
-        return int(model.history.last().get("tokens", 0))
+        before = text.words.num_tokens * int(rung.options.get("start_epochs", 0))
+        return before + int(model.history.last().get("tokens", 0))
     return text.words.num_tokens * int(rung.options.get("epochs", 1))
 
 

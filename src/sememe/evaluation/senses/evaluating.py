@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
-from sememe.evaluation.senses.files import Occurrence, SenseSet, find_sets
+from sememe.evaluation.senses.files import Data, Occurrence, SenseSet, find_sets
 from sememe.evaluation.senses.opening import open_model
 from sememe.evaluation.senses.representations import Representation
 from sememe.evaluation.senses.results import SenseScore, SensesResult, WordScore
@@ -20,7 +20,7 @@ from sememe.progress import Reporter, as_reporter
 
 def evaluate_senses(
     model: Any,
-    data: str | Path | Sequence[str | Path] | None = None,
+    data: Data | Sequence[Data] | None = None,
     *,
     layers: Any = "all",
     language: str = "",
@@ -32,8 +32,8 @@ def evaluate_senses(
     """Ask whether the nearest other occurrence of a word has the same meaning.
 
     `model` is a folder, a vector file or a model in memory; `data` are built-in sets by name
-    (english, chinese, python), or files; all built-in ones if it is left out. `layers` is all, or
-    one choice of those that `embed` knows, or several.
+    (english, chinese, python, docstrings), or files; all built-in ones if it is left out. `layers`
+    is all, or one choice of those that `embed` knows, or several.
     """
     sets = find_sets(data)
     speaker = open_model(

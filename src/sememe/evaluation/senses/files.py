@@ -18,7 +18,7 @@ from sememe.errors import InputError
 from sememe.evaluation.files import Line, read_lines
 
 BUILT_IN = Path(__file__).parent / "data"
-SETS = ("english", "chinese", "python")
+SETS = ("english", "chinese", "python", "docstrings")
 
 _MARKED = re.compile(r"\[\[(.+?)\]\]")
 
@@ -45,11 +45,17 @@ class SenseSet(NamedTuple):
         return list(dict.fromkeys(one.word for one in self.occurrences))
 
 
-def find_sets(data: str | Path | Sequence[str | Path] | None) -> list[SenseSet]:
+Data = str | Path | SenseSet
+
+
+def find_sets(data: Data | Sequence[Data] | None) -> list[SenseSet]:
     """Read the sets of `data`: built-in ones by name, files, or all that are built in."""
-    names = SETS if data is None else [data] if isinstance(data, str | Path) else data
+    names = SETS if data is None else [data] if isinstance(data, Data) else data
     found = []
     for name in names:
+        if isinstance(name, SenseSet):
+            found.append(name)
+            continue
         is_built_in = str(name) in SETS and not Path(name).exists()
         found.append(read_senses(BUILT_IN / f"{name}.tsv" if is_built_in else name))
     return found

@@ -11,6 +11,9 @@ import numpy as np
 Role = Literal["word", "context", "layer", "place"]
 
 
+MEAN, CENTERED_MEAN = "other words, mean", "other words, centered"
+
+
 class Representation(NamedTuple):
     """A vector for each occurrence; those that the model does not know are left out of scores."""
 
@@ -30,6 +33,6 @@ def context_baselines(vectors_ND: np.ndarray, is_known_N: np.ndarray) -> list[Re
     if is_known_N.any():
         centered_ND[is_known_N] -= vectors_ND[is_known_N].mean(0)
     return [
-        Representation("other words, mean", "context", vectors_ND, is_known_N),
-        Representation("other words, centered", "context", centered_ND, is_known_N),
+        Representation(MEAN, "context", vectors_ND, is_known_N),
+        Representation(CENTERED_MEAN, "context", centered_ND, is_known_N),
     ]
