@@ -30,8 +30,8 @@ def senses(
         list[str] | None,
         typer.Option(
             metavar="SET",
-            help="english, chinese, python, docstrings, or a file: word, meaning, sentence with the "
-            r"word in \[\[ ]]; repeatable. Left out: the four sets.",
+            help="english, chinese, python, docstrings, or a file: word, meaning, sentence with "
+            r"the word in \[\[ ]]; repeatable. Left out: the four sets.",
         ),
     ] = None,
     layers: Annotated[
