@@ -46,7 +46,7 @@ BATCH_SIZES = {"tiny": 16, "mini": 32, "small": 128}
 # what they cannot spare.
 _UNDROPPED = {"dropout": 0.0, "attention_dropout": 0.0}
 BERT_SIZES = {name: {"start": "quick", **_UNDROPPED} for name in ("tiny", "mini")}
-GPT_SIZES = dict.fromkeys(("tiny", "mini"), _UNDROPPED)
+GPT_SIZES = {"tiny": {"initial_std": 0.05, **_UNDROPPED}, "mini": _UNDROPPED}
 
 # Tables of words that a small network and a small text can fill.
 VOCAB_SIZES = {"tiny": 8_192, "mini": 8_192, "small": 16_384, "medium": 16_384}
