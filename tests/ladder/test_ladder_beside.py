@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ladder_texts import documents, write
 
-from sememe.ladder import beside, plan, running
+from sememe.ladder import beside, climbing, plan, running
 from sememe.ladder.beside import Helper
 from sememe.ladder.climbing import Brief
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.helping import Job, Status
 from sememe.ladder.plan import make_plan
-from sememe.ladder.results import Machine, Results
+from sememe.ladder.results import Machine, Results, Rung
 from sememe.ladder.rungs import SPECS, choose
 from sememe.ladder.running import Ladder
 from sememe.ladder.text import open_text
+from sememe.progress import SILENT
+from sememe.storage.checkpoints import Checkpoints
 from sememe.text.settings import TextSettings
+from sememe.tokens.locking import locked
 
 pytest.importorskip("torch")
 
@@ -95,6 +100,54 @@ def test_a_helper_does_not_outlive_its_ladder(corpus, tmp_path):
     helper.give(Job(SPECS["skipgram"].rung()))
     while not isinstance(news.get(timeout=120)[1], Status):
         pass
+    # Ctrl-C goes to all processes of a session: heard twice it would stop without saving.
+    assert os.getsid(helper._process.pid) == helper._process.pid
     helper.close()
     assert helper._process.poll() is not None
     assert not (tmp_path / "models" / "skipgram").exists()
+    assert Checkpoints(tmp_path / "models" / "skipgram.checkpoints").has_one
+
+
+def test_a_helper_that_tells_no_news_is_ended(corpus, tmp_path, monkeypatch):
+    start = beside.subprocess.Popen
+    noise = [sys.executable, "-c", "print('Hello!', flush=True); input()"]
+    monkeypatch.setattr(beside.subprocess, "Popen", lambda _, **more: start(noise, **more))
+    news: queue.Queue = queue.Queue()
+    helper = Helper("a brief", news)
+    assert news.get(timeout=120) == (helper, None)
+    assert "The process that did this ended with code" in helper.ending
+
+
+def test_a_training_whose_helper_ended_goes_on_from_its_checkpoint(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "_helpers", lambda config, machine: 0)
+    ladder = Ladder(tokens=20_000, rungs="counts,skipgram", **FEW)
+    found = ladder.run(corpus, out=tmp_path / "out")
+    ended = f"{beside.ENDED} with code -9."
+    rungs = [replace(rung, state="failed", why=ended) for rung in found.rungs]
+    replace(found, rungs=rungs).save(tmp_path / "out")
+    forgotten: list[Path] = []
+    monkeypatch.setattr(climbing, "forget", forgotten.append)
+    again = ladder.run(corpus, out=tmp_path / "out", resume=True)
+    assert [(rung.state, rung.why) for rung in again.rungs] == [("done", "")] * 2
+    assert forgotten == []
+
+
+def test_a_rung_is_trained_by_one_process_at_a_time(corpus, tmp_path):
+    config = LadderConfig(tokens=20_000, rungs="onehot", **FEW)
+    text = open_text(corpus, TextSettings(), tmp_path / "text")
+    brief = Brief(
+        text=text, plan=make_plan(config, LARGE).for_text(1), config=config,
+        chosen=choose("onehot"), words=None, tasks=None, senses=None, models=tmp_path / "models",
+    )  # fmt: skip
+    found: list[climbing.News] = []
+
+    def train() -> None:
+        found.extend(climbing.training(brief, SPECS["onehot"].rung(), SILENT))
+
+    thread = threading.Thread(target=train)
+    with locked(tmp_path / "models" / "onehot", SILENT.note):
+        thread.start()
+        thread.join(timeout=0.5)
+        assert thread.is_alive() and not found
+    thread.join(timeout=120)
+    assert isinstance(found[-1], Rung) and found[-1].state == "done"

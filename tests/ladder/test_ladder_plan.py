@@ -1,11 +1,13 @@
 """Sizes follow the budget and the machine; choices of rungs are read, bad ones named."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from sememe.errors import OptionError
 from sememe.ladder.config import LadderConfig
+from sememe.ladder.notes import notes_of
 from sememe.ladder.plan import Load, estimated_s, make_plan, said
 from sememe.ladder.results import Machine
 from sememe.ladder.rungs import LINE, SPECS, choose
@@ -136,3 +138,15 @@ def test_the_class_of_every_rung_is_where_it_is_looked_for(name):
     if SPECS[name].is_network:
         pytest.importorskip("torch")
     assert isinstance(SPECS[name].model_class, type)
+
+
+def test_a_report_says_which_rung_began_with_skipgram():
+    text = SimpleNamespace(split="by lot", is_built_in=False)
+
+    def told(config: LadderConfig, *names: str) -> bool:
+        found = " ".join(notes_of(text, make_plan(config, SMALL), config, names))
+        return "ELMo began with the vectors of a skip-gram" in found
+
+    assert told(LadderConfig(budget="25s"), "skipgram", "elmo", "gpt", "bert")
+    assert not told(LadderConfig(budget="25s"), "skipgram", "gpt", "bert")
+    assert not told(LadderConfig(budget="25s", preset="small"), "elmo")  # it has time of its own

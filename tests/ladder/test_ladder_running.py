@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,25 @@ def test_commands_train_the_same_again(tmp_path):
         files = [Path(rung.path) / "model.safetensors", tmp_path / "again" / "model.safetensors"]
         assert files[0].read_bytes() == files[1].read_bytes(), rung.command
         shutil.rmtree(tmp_path / "again")
+
+
+def test_a_first_skipgram_is_part_of_what_a_rung_cost(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from sememe.networks import elmo_start
+
+    start = elmo_start.start_with_skipgram
+
+    def slow(*given):
+        time.sleep(1.0)
+        start(*given)
+
+    monkeypatch.setattr(elmo_start, "start_with_skipgram", slow)
+    corpus = write(tmp_path / "text.jsonl", documents(40))
+    results = Ladder(tokens=2_000, rungs="elmo", **FEW).run(corpus, out=tmp_path / "out")
+    rung = results.rung("elmo")
+    assert rung.train_s >= 1.0 + rung.history[-1].seconds
+    assert rung.tokens > rung.options["start_epochs"] * results.corpus.train_words > 0
+    assert any("ELMo began with the vectors of a skip-gram" in note for note in results.notes)
 
 
 def test_files_that_are_sorted_by_label_are_drawn_from(tmp_path):

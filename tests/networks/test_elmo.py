@@ -196,6 +196,7 @@ def test_a_sampled_softmax_learns_too(corpus):
 def test_skipgram_gives_first_vectors_to_the_softmax_and_to_a_table_of_words(corpus, kind):
     options = {"input": kind, "validation_share": 0.0, "steps": 1, "learning_rate": 1e-12}
     plain, started = (elmo(**options, start_epochs=num).fit(corpus) for num in (0, 3))
+    assert plain.start_s == 0.0 < started.start_s
     store = started.open_text(corpus, Request()).store
     skipgram = sememe.Word2Vec(dim=12, epochs=3, min_count=2, workers=1).fit(store)
     rows = [skipgram.vocabulary.find(word) for word in started.vocabulary]

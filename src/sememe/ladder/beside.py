@@ -45,10 +45,11 @@ class Helper:
         if num_threads:
             environment["OMP_NUM_THREADS"] = str(num_threads)
         self.job: Job | None = None
-        # -P: a file of the user's working folder must not shadow a module.
+        # -P: a file of the user's working folder must not shadow a module. In a session of its own
+        # it hears of Ctrl-C once, by the closed pipe: a second time would stop it without saving.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "sememe.ladder.helping"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True,
         )  # fmt: skip
         self._send(brief)
         threading.Thread(target=self._listen, args=(news,), daemon=True).start()
@@ -61,7 +62,7 @@ class Helper:
 
     def _listen(self, news: queue.Queue[Any]) -> None:
         assert self._process.stdout is not None
-        with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+        with suppress(Exception):  # the end of the pipe, or something in it that is no news
             while True:
                 news.put((self, pickle.load(self._process.stdout)))
         news.put((self, None))
@@ -77,9 +78,9 @@ class Helper:
 
     @property
     def ending(self) -> str:
-        """How a process that is no more has ended, in words."""
-        code = self._process.wait()
-        return f"{ENDED} with code {code}, perhaps for want of memory."
+        """How a process that tells nothing more has ended, in words."""
+        self.close()
+        return f"{ENDED} with code {self._process.returncode}, perhaps for want of memory."
 
     def close(self) -> None:
         """Close the pipe, and wait until the process has ended."""
@@ -146,7 +147,9 @@ def _questions(run: _Run, asked: Questions) -> Iterable[Job]:
         yield from (Job(rung, (name,)) for name in wanted if name in long)
     for rung in rungs:
         wanted, looks = run.left_to_ask(rung.name)
-        yield Job(rung, tuple(name for name in wanted if name not in long), looks)
+        short = tuple(name for name in wanted if name not in long)
+        if short or looks:
+            yield Job(rung, short, looks)
 
 
 def _follow(run: _Run, lanes: dict[Helper, deque[Job]], news: queue.Queue[Any]) -> None:
@@ -166,9 +169,10 @@ def _follow(run: _Run, lanes: dict[Helper, deque[Job]], news: queue.Queue[Any]) 
                 if message is None:
                     _give_up(run, job, helper.ending)
                     del lanes[helper]
-                    helper = helper.again()
-                    helpers.append(helper)
-                    lanes[helper] = jobs
+                    if jobs:
+                        helper = helper.again()
+                        helpers.append(helper)
+                        lanes[helper] = jobs
                 elif message.failed:
                     _give_up(run, job, message.failed)
                 _hand_out(helper, jobs)

@@ -23,6 +23,7 @@ from sememe.ladder.tasks import Questions, make_questions
 from sememe.ladder.text import LadderText
 from sememe.ladder.training import forget, planned, trained
 from sememe.progress import Reporter
+from sememe.tokens.locking import locked
 
 
 class Doing(NamedTuple):
@@ -64,13 +65,15 @@ def training(brief: Brief, rung: Rung, reporter: Reporter) -> Iterator[News]:
         yield replace(rung, state="left out", why=why)
         return
     try:
-        if rung.state != "training":
-            forget(out)
-            yield Doing(rung.name, "measuring")
-            rung = planned(spec, replace(rung, why=""), brief.plan, brief.text, reporter)
-            yield rung
-        yield Doing(rung.name, "training")
-        yield trained(spec, rung, brief.plan, brief.text, out, reporter)
+        # The helper of a ladder that was killed may still be at its last checkpoint.
+        with locked(out, reporter.note):
+            if rung.state != "training":
+                forget(out)
+                yield Doing(rung.name, "measuring")
+                rung = planned(spec, replace(rung, why=""), brief.plan, brief.text, reporter)
+                yield rung
+            yield Doing(rung.name, "training")
+            yield trained(spec, rung, brief.plan, brief.text, out, reporter)
     except FAILURES as error:
         yield replace(rung, state="failed", why=str(error) or "There was too little memory.")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.plan import Plan
+from sememe.ladder.rungs import SPECS
 from sememe.ladder.text import LadderText
 
 
-def notes_of(text: LadderText, plan: Plan, config: LadderConfig) -> list[str]:
-    """How rungs were trained and asked, and what the figures do not say."""
+def notes_of(text: LadderText, plan: Plan, config: LadderConfig, names: Sequence[str]) -> list[str]:
+    """How the rungs of these names were trained and asked, and what the figures do not say."""
     given = (
         "One-hot, counts and n-grams need one pass over the text and take no longer; the speed of "
         "all other rungs was measured first, and they were given what fits into the same time. How "
@@ -33,6 +36,13 @@ def notes_of(text: LadderText, plan: Plan, config: LadderConfig) -> list[str]:
         "last layers."
     )
     notes = [f"Every rung read the same training documents, split {text.split}.", given, how, words]
+    started = [SPECS[name].title for name in names if SPECS[name].options(plan).get("start_epochs")]
+    if started:
+        notes.append(
+            f"{', '.join(started)} began with the vectors of a skip-gram over the same text, for "
+            "its words and for its softmax. A quarter of its training, or one pass at least, was "
+            "that skip-gram's; it is counted in its time and in its tokens."
+        )
     if plan.num_helpers:
         notes.append(
             "Networks had the GPU for themselves while they were trained, and models of the CPU "

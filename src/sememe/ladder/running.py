@@ -137,7 +137,7 @@ class _Run:
             models=self.out / "models",
         )  # fmt: skip
         asked = brief.questions(self.view)
-        notes = [*sentences, *notes_of(text, plan, self.config)]
+        notes = [*sentences, *notes_of(text, plan, self.config, self.ladder.chosen.names)]
         self.results = kept or self._begun(text, plan, asked, rungs, machine, notes, command)
         self.before_s = self.results.seconds
         self._save()
@@ -215,7 +215,14 @@ class _Run:
             self.view.note(f"Going on with {self.out}.")
             found = Results.load(self.out)
             cells = [cell for cell in found.cells if not cell.why.startswith(ENDED)]
-            return plan, replace(found, cells=cells)
+            # A training that only ended goes on from its checkpoint; others begin again.
+            rungs = [
+                replace(rung, state="training", why="")
+                if rung.options and rung.why.startswith(ENDED)
+                else rung
+                for rung in found.rungs
+            ]
+            return plan, replace(found, rungs=rungs, cells=cells)
         if manifest.exists():
             # Without results nothing was trained yet: a mistake in an option, say, ended it.
             if (self.out / FILE).exists() and not anew:

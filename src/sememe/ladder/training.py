@@ -21,7 +21,7 @@ from sememe.text.settings import TextSettings
 _MOST_POINTS = 120
 _PILOT_S = 2.0  # at most; a tenth of the budget where that is less
 _CHECKPOINT_S = (2.0, 300.0)
-_START = 0.25  # of a budget, for the skip-gram that a network begins with
+_START = 0.25  # of a budget, for the skip-gram that a network begins with (told by notes.py)
 # Options of a run that say nothing of the model.
 _PASSING = (
     "workers", "device", "evaluate_batches", "checkpoint_minutes", "budget", "compile",
@@ -59,9 +59,9 @@ def trained(
         )  # fmt: skip
     elapsed_s = time.monotonic() - begun_s
     history = _points(model.history)
-    train_s = max(history[-1].seconds if history else 0.0, 0.0) or elapsed_s
-    if rung.options.get("start_epochs"):  # which is no part of the curve
-        train_s = max(train_s, elapsed_s)
+    curve_s = history[-1].seconds if history else 0.0
+    # A skip-gram before the first step is no part of the curve.
+    train_s = curve_s + getattr(model, "start_s", 0.0) if curve_s > 0 else elapsed_s
     tokens = _tokens(model, spec, text, rung)
     return replace(
         rung,

@@ -5,6 +5,7 @@ model = sememe.ELMo(preset="tiny", budget="5m").fit("texts/", out="runs/elmo")
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -47,6 +48,7 @@ class ELMo(WordModel):
     text_class = CasedTextSettings
     presets = PRESETS
     reads_rare_words = True  # every word has its spelling
+    start_s = 0.0  # that skip-gram took before the first step, which the history does not count
 
     _opened: Any = None
 
@@ -132,7 +134,9 @@ class ELMo(WordModel):
         if training.start_epochs:
             from sememe.networks.elmo_start import start_with_skipgram
 
+            begun_s = time.monotonic()
             start_with_skipgram(self.network, text, training, reporter)
+            self.start_s = time.monotonic() - begun_s
         if training.is_sampled(self.config.vocab_size):
             reporter.note(f"The softmax looks at {training.num_samples:,} words at a time.")
             sampler = Sampler(text.counts, training.num_samples)
