@@ -9,8 +9,12 @@ from ladder_texts import chinese_documents, documents
 from sememe.errors import InputError
 from sememe.examples.labelled import Answer, AnswerRow
 from sememe.ladder.answer_question import AnswerQuestion
+from sememe.ladder.config import LadderConfig
 from sememe.ladder.looks import shown_of
+from sememe.ladder.machine import this_machine
+from sememe.ladder.plan import make_plan
 from sememe.ladder.reading import static_reader
+from sememe.ladder.tasks import _senses
 from sememe.ladder.text import open_text
 from sememe.ladder.word_questions import file_questions
 from sememe.text.settings import TextSettings
@@ -39,6 +43,26 @@ def test_a_file_that_asks_nothing_of_words_is_refused(tmp_path):
         tmp_path.name, "folder",
     ]  # fmt: skip
     assert {own.kind for own in file_questions(None)} >= {"analogies", "odd", "groups"}
+
+
+SHIPS = "".join(
+    f"{word}\t{sense}\tThe [[{word}]] of the {sense} was {state}.\n"
+    for word in ("Ship", "Zeppelin")
+    for sense in ("one", "other")
+    for state in ("old", "new")
+)
+
+
+def test_ambiguous_words_are_those_that_the_text_has(tmp_path):
+    text = open_text(documents(40), TextSettings(), tmp_path / "t")
+    plan = make_plan(LadderConfig(min_count=3), this_machine("cpu"))
+    file, other = tmp_path / "ships.tsv", tmp_path / "airships.tsv"
+    file.write_text(SHIPS)
+    other.write_text("".join(line for line in SHIPS.splitlines(True) if "Zeppelin" in line))
+    (kept,) = _senses(text, plan, [file])
+    assert kept.words == ["Ship"] and len(kept.occurrences) == 4
+    with pytest.raises(InputError, match=r"airships\.tsv: none of its ambiguous words .* 3 times"):
+        _senses(text, plan, [file, other])
 
 
 def _answers(texts: list[str]) -> AnswerQuestion:

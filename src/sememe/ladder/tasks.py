@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe.errors import InputError, OptionError
-from sememe.evaluation.senses.files import find_sets
+from sememe.evaluation.senses.files import SenseSet, find_sets
 from sememe.examples.labelled import TextRow, read_answers, read_tags, read_texts
 from sememe.ladder.answer_question import AnswerQuestion
 from sememe.ladder.context_questions import (
@@ -90,8 +90,7 @@ def make_questions(
     else:
         in_sentences = _selfmade_questions(text, plan, seeds)
     asked += [FinetunedQuestion(own, num) if finetune else own for own in in_sentences]
-    names = [str(own) for own in senses] if senses else _sense_sets(text)
-    sets = known_senses(find_sets(names), text, plan.min_count) if names else []
+    sets = _senses(text, plan, senses)
     if sets:
         asked.append(SenseQuestion(sets))
     # A column that no rung can answer is left out; own models may be of any kind.
@@ -129,6 +128,20 @@ def _in_files(questions: Sequence[FileQuestion | BelongingQuestion]) -> set[str]
 def _belonging(text: LadderText, plan: Plan, *, is_unseen: bool) -> BelongingQuestion:
     num = max(100, min(400, 2 * plan.num_rows))
     return BelongingQuestion(text, is_unseen=is_unseen, num=num, min_count=plan.min_count)
+
+
+def _senses(text: LadderText, plan: Plan, given: Sequence[str | Path] | None) -> list[SenseSet]:
+    """The ambiguous words that the text has; of each file that the user names, one at least."""
+    names = [str(own) for own in given] if given else _sense_sets(text)
+    sets = find_sets(names) if names else []
+    kept = [known_senses([own], text, plan.min_count) for own in sets]
+    for name, own in zip(names, kept, strict=True):
+        if given and not own:
+            raise InputError(
+                f"{name}: none of its ambiguous words is in the text {plan.min_count} times or "
+                "more, so that no model can know them."
+            )
+    return [one for own in kept for one in own]
 
 
 def _sense_sets(text: LadderText) -> list[str]:
