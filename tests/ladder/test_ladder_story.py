@@ -119,7 +119,7 @@ def test_the_model_in_context_tells_meanings_apart(static, elmo):
     assert place > baselines["mean of the other words' vectors"] + 3.0
 
 
-def test_a_short_training_in_context_is_above_chance_and_none_is_not(contextual):
+def test_a_short_training_in_context_tells_more_than_chance_and_than_none(contextual):
     read, untrained = (contextual.cell(name, "senses") for name in ("elmo", "untrained"))
     assert read.mean > read.details["chance"] + 10.0
     assert untrained.mean < read.mean - 4.0
