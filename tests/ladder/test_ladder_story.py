@@ -14,7 +14,7 @@ import pytest
 import sememe
 from sememe.evaluation.senses.files import find_sets
 from sememe.ladder.config import LadderConfig
-from sememe.ladder.context_questions import known_senses
+from sememe.ladder.context_questions import CONTEXT, known_senses
 from sememe.ladder.machine import this_machine
 from sememe.ladder.plan import make_plan
 from sememe.ladder.results import Results
@@ -116,12 +116,13 @@ def test_the_model_in_context_tells_meanings_apart(static, elmo):
     assert elmo["layer 2"] > baselines["chance"] + 20.0
     place = elmo["place of the word, foretold"]
     assert place > elmo["other words, mean"] + 3.0
-    assert place > baselines["mean of the other words' vectors"] + 3.0
+    assert place > static.cell("skipgram", "senses").details[CONTEXT] + 3.0
+    assert place > baselines["best mean of the other words' vectors"]
 
 
 def test_a_short_training_in_context_tells_more_than_chance_and_than_none(contextual):
     read, untrained = (contextual.cell(name, "senses") for name in ("elmo", "untrained"))
-    assert read.mean > read.details["chance"] + 10.0
+    assert read.mean > read.details["chance"] + 6.0
     assert untrained.mean < read.mean - 4.0
 
 

@@ -16,8 +16,11 @@ from sememe.metrics import spread
 # What stops one piece and no other: PyTorch says as a RuntimeError that a GPU's memory is full.
 FAILURES = (SememeError, MemoryError, RuntimeError)
 
-# Whose words make the baseline of senses that needs no network: the first of these that is there.
-_NEIGHBORS_OF = ("skipgram", "cbow", "fasttext", "glove", "counts")
+# Baselines of senses that need no network: the best that word vectors of a rung reach.
+_AROUND = {
+    CONTEXT: "best mean of the other words' vectors",
+    CENTERED: "best centered mean of the other words' vectors",
+}
 
 
 def answered(question: Question, interview: Interview) -> Cell:
@@ -48,19 +51,15 @@ def _is_known(value: Any) -> bool:
 def with_baselines(results: Results) -> Results:
     """The same results, the columns of senses and hidden words with what rungs told of chance."""
     found: dict[str, dict[str, float]] = {}
-    senses = {cell.rung: cell.details for cell in results.cells if cell.task == "senses"}
-    named = [senses[name] for name in _NEIGHBORS_OF if name in senses and CONTEXT in senses[name]]
-    if named:
-        titles = {
-            "chance": "chance", CONTEXT: "mean of the other words' vectors",
-            CENTERED: "the same, centered",
-        }  # fmt: skip
-        found["senses"] = {titles[own]: named[0][own] for own in titles if own in named[0]}
+    static = {rung.name for rung in results.rungs if rung.family in ("counts", "static")}
     for cell in results.cells:
         if cell.task == "hidden" and "commonest" in cell.details:
             found["hidden"] = {"most frequent": cell.details["commonest"]}
-        if cell.task == "senses" and "senses" not in found and "chance" in cell.details:
-            found["senses"] = {"chance": cell.details["chance"]}
+        if cell.task == "senses" and "chance" in cell.details:
+            own = found.setdefault("senses", {"chance": cell.details["chance"]})
+            for name, title in _AROUND.items():
+                if cell.rung in static and name in cell.details:
+                    own[title] = max(cell.details[name], own.get(title, 0.0))
     tasks = [
         replace(task, baselines={**task.baselines, **found.get(task.name, {})})
         for task in results.tasks
