@@ -7,7 +7,7 @@ import json
 import pytest
 
 import sememe
-from sememe.errors import ArtifactError, OptionError
+from sememe.errors import ArtifactError, InputError, OptionError
 
 pytest.importorskip("torch")
 
@@ -40,6 +40,12 @@ def test_wrong_options_are_named(model):
         model().fit([["a"]], resume=True)
     with pytest.raises(OptionError, match="fit has no option tongue"):
         model().fit([["a"]], tongue="zh")
+
+
+@pytest.mark.parametrize("model", MODELS[1:], ids=lambda model: model.kind)
+def test_the_letters_of_one_text_are_not_taken_for_sentences(model):
+    with pytest.raises(InputError, match="Give a list of sentences, not one text"):
+        model().embed("one text")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sememe.errors import ArtifactError, OptionError
 from sememe.examples.word_rows import BEGIN_ID, NUM_MARKS, UNKNOWN_ID
 from sememe.metrics.perplexity import TextScore
 from sememe.networks.awd_config import PRESETS, AWDConfig, ULMFiTTrainingConfig, awd_config
+from sememe.networks.language_model import refuse_one_text
 from sememe.networks.word_model import WordModel
 from sememe.options import changed
 from sememe.progress import Reporter
@@ -83,6 +84,7 @@ class ULMFiT(WordModel):
         """
         from sememe.networks.awd_reading import embed_sentences, embed_text_words
 
+        refuse_one_text(sentences)
         if sentences and all(isinstance(one, str) for one in sentences):
             texts: Any = list(sentences)
             return [own.vectors_WD for own in embed_text_words(self, texts, layers)]

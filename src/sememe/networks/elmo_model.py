@@ -24,6 +24,7 @@ from sememe.networks.elmo_config import (
 )
 from sememe.networks.installed import need_torch
 from sememe.networks.interchange.layout import find_bilm
+from sememe.networks.language_model import refuse_one_text
 from sememe.networks.word_model import WordModel, perplexity_of
 from sememe.progress import Reporter
 from sememe.tokens.store import TokenStore
@@ -82,6 +83,7 @@ class ELMo(WordModel):
         """
         from sememe.networks.elmo_reading import embed_sentences, embed_text_words
 
+        refuse_one_text(sentences)
         if sentences and all(isinstance(one, str) for one in sentences):
             texts: Any = list(sentences)
             return [own.vectors_WD for own in embed_text_words(self.opened, texts, layers)]
@@ -185,8 +187,7 @@ class ELMo(WordModel):
 
 def _checked(sentences: Any) -> list[list[str]]:
     """Sentences as lists of words; one that is text among others is refused."""
-    if isinstance(sentences, str):
-        raise InputError("Give a list of sentences, not one text.")
+    refuse_one_text(sentences)
     found = []
     for index, words in enumerate(sentences):
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):

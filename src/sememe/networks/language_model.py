@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sememe.errors import ArtifactError, OptionError
+from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.networks.installed import need_torch
 from sememe.networks.model_folder import CURVE, HISTORY, draw_loss, read_manifest
 from sememe.options import changed, sorted_options
@@ -235,3 +235,9 @@ class LanguageModel:
     def _read(self, folder: Path) -> None:
         """Take up what `_write` wrote."""
         raise NotImplementedError
+
+
+def refuse_one_text(sentences: Any) -> None:
+    """Refuse a text where sentences are asked for: its letters are no sentences."""
+    if isinstance(sentences, str):
+        raise InputError("Give a list of sentences, not one text.")

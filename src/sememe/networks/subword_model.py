@@ -13,7 +13,7 @@ from sememe.errors import OptionError
 from sememe.examples.batches import Split
 from sememe.examples.masking_config import MaskingConfig
 from sememe.networks.installed import need_torch
-from sememe.networks.language_model import LanguageModel
+from sememe.networks.language_model import LanguageModel, refuse_one_text
 from sememe.networks.pretraining_config import (
     BATCH_SIZES,
     RATES,
@@ -106,6 +106,7 @@ class SubwordModel(LanguageModel):
         """
         from sememe.networks.features import embed_words
 
+        refuse_one_text(sentences)
         texts = [one if isinstance(one, str) else " ".join(one) for one in sentences]
         spans = None
         if any(not isinstance(one, str) for one in sentences):
