@@ -34,7 +34,8 @@ def test_a_table_of_two_models(sememe, files):
 def test_the_built_in_sets_as_json(sememe, files):
     (found,) = sememe("evaluate", "senses", "first", "--json").json["models"]
     assert (found["model"], found["kind"], found["seed"]) == ("first", "vectors", 1)
-    assert {score["set"] for score in found["scores"]} == {"english", "chinese", "python"}
+    sets = {score["set"] for score in found["scores"]}
+    assert sets == {"english", "chinese", "python", "docstrings"}
     words = [score for score in found["scores"] if score["role"] == "word"]
     assert words[0]["nearest"] == pytest.approx(words[0]["chance"])  # bank alone is known
     assert (words[0]["num_words_asked"], words[0]["num_asked"]) == (1, 12)
