@@ -68,8 +68,9 @@ def test_killed_and_interrupted_it_ends_with_the_same_table(corpus, tmp_path):
         time.sleep(0.01)
     second.send_signal(signal.SIGINT)
     told = second.communicate()[1]
-    assert second.returncode in (0, 130) and "Traceback" not in told
-    if second.returncode:
+    # Where all was done already, the signal may meet an interpreter that is ending.
+    assert second.returncode in (0, 130, -signal.SIGINT) and "Traceback" not in told
+    if second.returncode == 130:
         assert "--resume" in told
         third = start(corpus, cut, "--resume")
         assert third.communicate() and third.returncode == 0
