@@ -1,4 +1,4 @@
-"""Meanings of words: the sets themselves, files, spans in any script, static vectors, networks."""
+"""Meanings of words: the sets themselves, files, spans in any script, scores, static vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sememe
-from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.errors import ArtifactError, InputError
 from sememe.evaluation.senses import Occurrence, SenseSet, read_senses, sense_tables
 from sememe.evaluation.senses.evaluating import score_set
 from sememe.evaluation.senses.files import BUILT_IN, SETS, find_sets
@@ -249,170 +249,6 @@ def test_an_unknown_word_is_not_asked(banks):
     result = sememe.evaluate_senses(WordVectors(["shore"], np.ones((1, 2))), banks)
     assert [score.coverage for score in result.scores] == [0, 0, 0]
     assert "knows none of the words" in str(result)
-
-
-# ---- networks --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tokenizers():
-    pytest.importorskip("torch")
-    from sememe.tokens.subword_training import train_tokenizer
-
-    texts = [one.sentence for own in find_sets(["english", "chinese"]) for one in own.occurrences]
-    sizes = {"wordpiece": 2_000, "bpe": 600}
-    return {
-        kind: train_tokenizer(texts, kind=kind, vocab_size=size, min_frequency=1)  # type: ignore[arg-type]
-        for kind, size in sizes.items()
-    }
-
-
-def network(tokenizer, kind: str):
-    import torch
-
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.gpt import GPTNetwork
-    from sememe.networks.presets import bert_config, gpt_config
-
-    torch.manual_seed(0)
-    if kind == "bert":
-        config = bert_config("tiny", vocab_size=tokenizer.vocab_size, max_length=96, width=32)
-        return BERTNetwork(config).eval()
-    return GPTNetwork(
-        gpt_config("tiny", vocab_size=tokenizer.vocab_size, max_length=96, width=32)
-    ).eval()
-
-
-MIXED = SenseSet(
-    "mixed",
-    [
-        Occurrence("bank", "river", "the muddy bank 😀", 10, 14),
-        Occurrence("行", "line", "👩‍👩‍👧第三行（ＡＢＣ）", 7, 8),
-        Occurrence("意思", "fun", "真没意思。", 2, 4),
-    ],
-)
-
-
-@pytest.mark.parametrize(("kind", "pieces"), [("bert", "wordpiece"), ("gpt", "bpe")])
-def test_a_span_is_the_mean_over_its_pieces_on_every_layer(kind, pieces, tokenizers):
-    from sememe.evaluation.senses.opening import open_model
-    from sememe.networks.features import embed_words
-    from sememe.progress import SILENT
-
-    own = network(tokenizers[pieces], kind)
-    speaker = open_model(
-        (own, tokenizers[pieces]), layers=[], language="", limit=None, device="cpu", reporter=SILENT
-    )
-    found = speaker.represent(MIXED.occurrences)
-    assert [one.name for one in found[2:-1]] == ["layer 0", "layer 1", "layer 2"]
-    assert [one.is_last for one in found] == [False] * 4 + [True, False]
-    for layer in range(3):
-        for index, one in enumerate(MIXED.occurrences):
-            assert one.sentence[one.start : one.end] == one.word
-            spans = [np.array([[one.start, one.end]])]
-            (alone,) = embed_words(
-                own, tokenizers[pieces], [one.sentence], spans=spans, layers=layer
-            )
-            np.testing.assert_allclose(
-                found[2 + layer].vectors_ND[index], alone.vectors_WD[0], atol=1e-5
-            )
-
-
-def test_a_network_reads_the_context_and_its_embedding_does_not(tokenizers):
-    model = (network(tokenizers["wordpiece"], "bert"), tokenizers["wordpiece"])
-    result = sememe.evaluate_senses(model, "english")
-    assert [score.name for score in result.scores][2:-1] == ["layer 0", "layer 1", "layer 2"]
-    assert result.kind == "bert" and all(score.coverage == 1 for score in result.scores)
-    zeroth = result.scores[2]
-    assert zeroth.auc == pytest.approx(0.5, abs=0.04)  # the word and its place: nothing of sense
-    assert set(result.gains("english")) == {"other words, mean", "other words, centered"}
-    chosen = sememe.evaluate_senses(model, "english", layers=["last", -1, "sum-all"])
-    assert [score.name for score in chosen.scores][2:-1] == ["layer 2", "layer 2", "sum-all"]
-    assert chosen.scores[2].nearest == result.scores[-2].nearest
-
-
-def test_characters_that_a_network_cannot_write_are_not_asked(tokenizers):
-    from sememe.tokens.subword_training import train_tokenizer
-
-    tokenizer = train_tokenizer(["only english here"] * 3, kind="wordpiece", vocab_size=130)
-    result = sememe.evaluate_senses((network(tokenizer, "bert"), tokenizer), "chinese")
-    assert {score.coverage for score in result.scores if score.role == "layer"} == {0}
-
-
-def test_elmo_reads_words_in_context(tmp_path):
-    pytest.importorskip("torch")
-    sentences = [one.sentence for one in find_sets("english")[0].occurrences]
-    model = sememe.ELMo(
-        "tiny", num_cells=24, width=12, filters="1:8 2:8 3:8", num_highways=1, steps=2,
-        min_count=1, length=12, batch_size=4, workers=1, device="cpu", evaluate_batches=0,
-    ).fit(sentences, store=tmp_path / "store")  # fmt: skip
-    result = sememe.evaluate_senses(model, "english")
-    zeroth = next(score for score in result.scores if score.name == "layer 0")
-    assert zeroth.nearest == pytest.approx(zeroth.chance) and zeroth.auc == 0.5
-    assert result.scores[-2].is_last and result.scores[-2].auc != 0.5
-    assert result.scores[-1].role == "place" and result.scores[-1].coverage == 1
-    chinese = sememe.evaluate_senses(model, "chinese", language="zh")
-    assert chinese.scores[-1].coverage == 1
-
-
-def places(model, *marked: str) -> np.ndarray:
-    """What is expected in the place of the word in [[ ]], one row a sentence."""
-    from sememe.evaluation.senses.opening import open_model
-    from sememe.progress import SILENT
-
-    speaker = open_model(
-        model, layers=[], language="", limit=None, device="cpu", reporter=SILENT
-    )  # fmt: skip
-    occurrences = []
-    for text in marked:
-        before, rest = text.split("[[")
-        word, after = rest.split("]]")
-        end = len(before) + len(word)
-        occurrences.append(Occurrence(word, "any", before + word + after, len(before), end))
-    (found,) = [own for own in speaker.represent(occurrences) if own.role == "place"]
-    return found.vectors_ND
-
-
-SEEN = "They sat on the [[bank]] and looked at the river."
-SWAPPED = "They sat on the [[pitcher]] and looked at the river."
-OTHER_LEFT = "They slept on the [[bank]] and looked at the river."
-OTHER_RIGHT = "They sat on the [[bank]] and looked at the money."
-
-
-@pytest.mark.parametrize(("kind", "pieces"), [("bert", "wordpiece"), ("gpt", "bpe")])
-def test_what_is_expected_in_a_place_does_not_hang_on_the_word_there(kind, pieces, tokenizers):
-    model = (network(tokenizers[pieces], kind), tokenizers[pieces])
-    seen, swapped, left, right = places(model, SEEN, SWAPPED, OTHER_LEFT, OTHER_RIGHT)
-    np.testing.assert_allclose(seen, swapped, atol=1e-5)
-    assert np.abs(seen - left).max() > 1e-3
-    assert (np.abs(seen - right).max() > 1e-3) == (kind == "bert")  # GPT reads no further
-    (first,) = places(model, "[[Bank]] holidays")
-    assert first.any() == (kind == "bert")
-
-
-def test_both_directions_of_elmo_expect_the_word_in_its_place(tmp_path):
-    pytest.importorskip("torch")
-    sentences = [one.sentence for one in find_sets("english")[0].occurrences]
-    model = sememe.ELMo(
-        "tiny", num_cells=24, width=12, filters="1:8 2:8 3:8", num_highways=1, steps=2,
-        min_count=1, length=12, batch_size=4, workers=1, device="cpu", evaluate_batches=0,
-    ).fit(sentences, store=tmp_path / "store")  # fmt: skip
-    seen, swapped, left, right = places(model, SEEN, SWAPPED, OTHER_LEFT, OTHER_RIGHT)
-    np.testing.assert_allclose(seen, swapped, atol=1e-6)
-    assert np.abs(seen - left).max() > 1e-6 and np.abs(seen - right).max() > 1e-6
-    words = ["They", "sat", "on", "the", "bank", "and", "looked", "at", "the", "river"]
-    last_WD = model.layers([words])[0][-1]
-    np.testing.assert_allclose(seen, last_WD[3, :12] + last_WD[5, 12:], atol=1e-6)
-
-
-def test_choices_that_cannot_be(tokenizers, banks):
-    model = (network(tokenizers["wordpiece"], "bert"), tokenizers["wordpiece"])
-    with pytest.raises(OptionError, match="between 0 and 2"):
-        sememe.evaluate_senses(model, banks, layers=7)
-    with pytest.raises(OptionError, match="not both"):
-        sememe.evaluate_senses(model, banks, layers=["all", 1])
-    with pytest.raises(OptionError, match="must be a folder"):
-        sememe.evaluate_senses(3, banks)
 
 
 # ---- tables ----------------------------------------------------------------------------------
