@@ -136,6 +136,24 @@ def test_ctrl_c_then_resume(corpus, tmp_path):
     assert_equal(whole, finished)
 
 
+def test_gpt_in_bf16_resumes_to_the_bit_and_says_the_same_once_loaded(corpus, tmp_path):
+    from sememe.examples.packing import PackedBatches
+
+    out = tmp_path / "model"
+    whole = gpt(precision="bf16").fit(corpus)
+    with ctrl_c_at(7, PackedBatches):
+        gpt(precision="bf16").fit(corpus, out=out)
+    resumed = gpt(precision="bf16").fit(corpus, out=out, resume=True)
+    assert_equal(whole, resumed)
+    exact = gpt(precision="fp32").fit(corpus).history.last()["validation_loss"]
+    found = whole.history.last()["validation_loss"]
+    assert found != exact and abs(found - exact) < 0.02
+    sentence = "The king likes rain."
+    spoken, loaded = (model.embed([sentence])[0] for model in (resumed, GPT.load(out)))
+    np.testing.assert_array_equal(spoken, loaded)
+    assert gpt().training.fast_cpu_precision == "bf16"
+
+
 KILLED = """
 import json, sys
 from sememe.networks.pretraining import BERT

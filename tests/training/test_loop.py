@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from sememe.errors import ArtifactError, DivergedError, OptionError  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.training import TrainingConfig  # noqa: E402
+from sememe.training import TrainingConfig, precision  # noqa: E402
 from sememe.training.evaluation import Validation  # noqa: E402
 from sememe.training.loop import Loop  # noqa: E402
 from sememe.training.run import Run  # noqa: E402
@@ -277,3 +277,12 @@ def test_fp16_is_refused_on_a_cpu():
 def test_a_gpu_that_is_not_there():
     with pytest.raises(OptionError, match="no GPU"):
         run(device="cuda")
+
+
+def test_a_cpu_with_products_of_bf16_may_be_told_to_use_them(monkeypatch):
+    cpu = torch.device("cpu")
+    for multiplies, chosen in ((True, "bf16"), (False, "fp32")):
+        monkeypatch.setattr(precision, "multiplies_bf16", lambda is_fast=multiplies: is_fast)
+        assert precision.choose_precision("auto", cpu) == "fp32"
+        assert precision.choose_precision("auto", cpu, fast_cpu="bf16") == chosen
+        assert precision.choose_precision("fp32", cpu, fast_cpu="bf16") == "fp32"

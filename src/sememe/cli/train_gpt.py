@@ -9,7 +9,7 @@ import typer
 from sememe.cli import pretraining, training
 from sememe.cli.options import Json, Quiet, expand
 from sememe.cli.screen import examples
-from sememe.networks.pretraining_config import PretrainingConfig
+from sememe.networks.pretraining_config import GPTTrainingConfig
 from sememe.text.settings import TextSettings
 
 EXAMPLES = examples(
@@ -37,7 +37,7 @@ def gpt(
     store: training.Store = None,
     json: Json = False,
     quiet: Quiet = False,
-    config: PretrainingConfig,
+    config: GPTTrainingConfig,
     text: TextSettings,
 ) -> None:
     """Train GPT: a network that goes on with a text, from plain text.

@@ -13,6 +13,7 @@ from sememe.training.distributed import Processes, joined
 from sememe.training.loop import Loop
 from sememe.training.objective import Source
 from sememe.training.places import finished_before, keeper_of, save_finished
+from sememe.training.precision import TYPES
 from sememe.training.run import Run
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Process
     finally:
         if writer is not None:
             writer.close()
-    model.network.to("cpu")
-    model.network.eval()
+    model.network.to("cpu").eval()
+    objective.precision = TYPES["fp32"]  # what it says now is what it says once loaded
     model.plan = plan
     save_finished(model, request, processes)
 

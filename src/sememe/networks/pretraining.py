@@ -12,7 +12,12 @@ from sememe.examples.batches import Split
 from sememe.examples.masking_config import MaskingConfig
 from sememe.networks.config import BERTConfig, GPTConfig
 from sememe.networks.presets import bert_config, gpt_config
-from sememe.networks.pretraining_config import BERT_SIZES, GPT_SIZES, BERTTrainingConfig
+from sememe.networks.pretraining_config import (
+    BERT_SIZES,
+    GPT_SIZES,
+    BERTTrainingConfig,
+    GPTTrainingConfig,
+)
 from sememe.networks.subword_model import SubwordModel
 from sememe.progress import SILENT, Reporter
 
@@ -79,6 +84,7 @@ class GPT(SubwordModel):
     kind = "gpt"
     tokenizer_kind = "bpe"
     config_class = GPTConfig
+    training_class = GPTTrainingConfig
 
     def _sizes(self, preset: str, options: dict[str, Any]) -> GPTConfig:
         return gpt_config(preset, **GPT_SIZES.get(preset, {}) | options)

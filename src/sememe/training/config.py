@@ -28,6 +28,8 @@ class TrainingConfig(Config):
     # A class that gives a choice of them has options of these names.
     optimizer: ClassVar[str] = "adamw"
     average_after: ClassVar[int] = 5
+    # What `precision: auto` takes on a CPU that multiplies bfloat16.
+    fast_cpu_precision: ClassVar[str] = "fp32"
 
     budget: str = option(
         "", "Time to train, such as 20m; the speed is measured, then a number of steps is fixed."

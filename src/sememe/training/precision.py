@@ -24,12 +24,25 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
 
 
-def choose_precision(name: str, device: torch.device) -> str:
-    """The precision of that name; auto takes bf16 on a GPU that has it, fp32 on a CPU."""
+def multiplies_bf16() -> bool:
+    """Whether this CPU has instructions for products of bfloat16, not only for storing it."""
+    has: dict[str, Any] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # older versions cannot say
+    return bool(has.get("avx512_bf16") or has.get("amx_bf16"))
+
+
+def choose_precision(name: str, device: torch.device, fast_cpu: str = "fp32") -> str:
+    """The precision of that name; auto takes bf16 on a GPU that has it, fp32 on a CPU.
+
+    fast_cpu: what auto takes on a CPU that multiplies bfloat16.
+    """
     if name != "auto":
         if name == "fp16" and device.type == "cpu":
             raise OptionError("fp16 needs a GPU; on a CPU take fp32 or bf16.")
         return name
+    if device.type == "cpu" and multiplies_bf16():
+        return fast_cpu
     if device.type != "cuda":
         return "fp32"
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"

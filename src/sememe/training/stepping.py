@@ -24,7 +24,9 @@ class Stepper:
         self.objective, self.run, self.recorder = objective, run, recorder
         self.config, self.processes = run.config, run.processes
         self.device = choose_device(self.config.device, self.processes.local_rank)
-        self.precision = choose_precision(self.config.precision, self.device)
+        self.precision = choose_precision(
+            self.config.precision, self.device, self.config.fast_cpu_precision
+        )
         self.norm: torch.Tensor | None = None  # of the last gradient, where it is measured
 
     def start(self) -> None:
