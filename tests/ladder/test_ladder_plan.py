@@ -7,8 +7,8 @@ import pytest
 
 from sememe.errors import OptionError
 from sememe.ladder.config import LadderConfig
-from sememe.ladder.notes import notes_of
-from sememe.ladder.plan import Load, estimated_s, make_plan, said
+from sememe.ladder.notes import notes_of, said, said_beforehand
+from sememe.ladder.plan import Load, estimated_s, make_plan
 from sememe.ladder.results import Machine
 from sememe.ladder.rungs import LINE, SPECS, choose
 from sememe.ladder.training import planned
@@ -46,7 +46,7 @@ def test_rare_words_count_in_short_texts():
     assert plan.for_text(100_000).min_count == 3 and plan.for_text(10_000_000).min_count == 5
     chinese = make_plan(LadderConfig(budget="25s", workers=2), SMALL, is_chinese=True)
     assert chinese.vocab_size == 8_192 > plan.vocab_size
-    assert "8,192 sub-words" in " ".join(said(chinese, SMALL, 3, 5_000.0))
+    assert "8,192 sub-words" in " ".join(said(chinese, SMALL, 3))
     assert plan_of(budget="25s", min_count=9).for_text(100).min_count == 9
 
 
@@ -55,10 +55,12 @@ def test_the_plan_is_said_with_an_estimate():
     load = Load([SPECS[name].rung() for name in LINE], 4, 0, 4)
     seconds = estimated_s(make_plan(config, SMALL), load, config)
     assert 8 * 30 < seconds < 12 * 60
-    words = " ".join(said(make_plan(config, SMALL), SMALL, len(LINE), seconds))
-    assert "11 rungs, 0:30 of training for each, on 2 cores, 8 GB" in words and "minutes" in words
+    words = " ".join(said(make_plan(config, SMALL), SMALL, len(LINE)))
+    assert "11 rungs, 0:30 of training for each, on 2 cores, 8 GB" in words
+    assert "minutes" in said_beforehand(make_plan(config, SMALL), LINE, seconds)[-1]
     tokens = LadderConfig(tokens=2_000_000)
-    assert "2.00 M tokens" in said(make_plan(tokens, SMALL), SMALL, 3, 0.0)[0]
+    assert "2.00 M tokens" in said(make_plan(tokens, SMALL), SMALL, 3)[0]
+    assert said_beforehand(make_plan(tokens, SMALL), ["counts"], 0.0) == []
 
 
 def test_a_gpu_gets_large_steps_and_helpers():
@@ -140,13 +142,39 @@ def test_the_class_of_every_rung_is_where_it_is_looked_for(name):
     assert isinstance(SPECS[name].model_class, type)
 
 
-def test_a_report_says_which_rung_began_with_skipgram():
-    text = SimpleNamespace(split="by lot", is_built_in=False)
+TEXT = SimpleNamespace(split="by lot", is_built_in=False)
 
+
+def test_plan_and_report_say_which_rung_begins_with_skipgram():
     def told(config: LadderConfig, *names: str) -> bool:
-        found = " ".join(notes_of(text, make_plan(config, SMALL), config, names))
-        return "ELMo began with the vectors of a skip-gram" in found
+        plan = make_plan(config, SMALL)
+        before = " ".join(said_beforehand(plan, names, 60.0))
+        after = " ".join(notes_of(TEXT, plan, config, names))
+        is_said = "ELMo begins with a skip-gram over the same text" in before
+        assert is_said == ("ELMo began with the vectors of a skip-gram" in after)
+        return is_said
 
     assert told(LadderConfig(budget="25s"), "skipgram", "elmo", "gpt", "bert")
     assert not told(LadderConfig(budget="25s"), "skipgram", "gpt", "bert")
     assert not told(LadderConfig(budget="25s", preset="small"), "elmo")  # it has time of its own
+
+
+@pytest.mark.parametrize(
+    ("names", "before", "after"),
+    [
+        (["counts", "bert"], "on the GPU, and beside them the other rungs on the cores",
+         "networks had the GPU for themselves, and models of the CPU had 14 threads;"),
+        (["bert"], "on the GPU; then", "networks had the GPU for themselves; only"),
+        (["counts", "skipgram"], "Rungs are trained in turn on the cores; then",
+         "While they were trained, models of the CPU had 16 threads; only"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_cores_and_gpu_holds_for_the_rungs_that_train(names, before, after):
+    config = LadderConfig(budget="3m", workers=16)
+    plan = make_plan(config, LARGE)
+    assert before in " ".join(said_beforehand(plan, names, 60.0))
+    assert after in " ".join(notes_of(TEXT, plan, config, names))
+    # A report says nothing of what will be.
+    assert "will take" not in " ".join(
+        [*said(plan, LARGE, 3), *notes_of(TEXT, plan, config, names)]
+    )

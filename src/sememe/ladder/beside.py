@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sememe.cores import available_cores
 from sememe.ladder.climbing import Brief
 from sememe.ladder.helping import ENDING_S, Done, Job, Status
+from sememe.ladder.plan import cpu_workers
 from sememe.ladder.results import Cell, Rung
 from sememe.ladder.rungs import SPECS
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from sememe.ladder.running import _Run
     from sememe.ladder.tasks import Questions
 
-_GPU_CORES = 2  # that a training on a GPU is left: one for its own steps, one for its rows
 ENDED = "The process that did this ended"  # such a cell is asked again by a continued run
 
 
@@ -106,6 +106,8 @@ def climb_beside(run: _Run, brief: Brief, asked: Questions) -> None:
     threads = max(1, available_cores() // max(1, num))
     news = queue.Queue()
     _follow(run, {Helper(brief, news, threads): jobs for _ in range(num)}, news)
+    for rung in run.results.rungs:  # a run before may have left nothing to do with some
+        run.view.end(rung.name)
 
 
 class _Lane(NamedTuple):
@@ -118,8 +120,9 @@ def _lanes(run: _Run, brief: Brief) -> list[_Lane]:
     waiting = [rung for rung in run.results.rungs if rung.state != "done"]
     networks = [rung for rung in waiting if SPECS[rung.name].is_network]
     others = [rung for rung in waiting if not SPECS[rung.name].is_network]
-    cores = brief.config.num_workers
-    fewer = replace(brief.plan, workers=max(1, cores - _GPU_CORES) if networks else cores)
+    # Where a run goes on after its networks are done, the others get no more than those before.
+    has_networks = any(SPECS[name].is_network for name in brief.chosen.names)
+    fewer = replace(brief.plan, workers=cpu_workers(brief.config, has_networks=has_networks))
     found = [_Lane(brief, networks), _Lane(replace(brief, plan=fewer), others)]
     return [lane for lane in found if lane.rungs]
 

@@ -1,4 +1,4 @@
-"""What each rung is given: sizes that fit the budget and the machine, said before they are used."""
+"""What each rung is given: sizes that fit the budget and the machine; notes.py says them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from sememe.ladder.config import PRESETS, LadderConfig
 from sememe.ladder.results import Budget, Machine, Rung
-from sememe.progress.figures import format_count, format_duration
 
 # Seconds of one core that a network of each size needs to learn something worth showing; a GPU
 # does the work of about as many cores as below.
 _CORE_SECONDS = {"mini": 4_000.0, "small": 60_000.0, "medium": 300_000.0}
 _GPU_CORES = 1_000
+_FED_CORES = 2  # that a training on a GPU is left: one for its own steps, one for its rows
 # Processes that ask: for so many cores, and for so much memory and memory of the GPU each.
 _HELPER_CORES, _HELPER_MEMORY, _HELPER_GPU_MEMORY = 4 / 3, 8 << 30, 6 << 30
 # Tokens to see, where those are the budget.
@@ -112,6 +112,11 @@ def _helpers(config: LadderConfig, machine: Machine) -> int:
     )
 
 
+def cpu_workers(config: LadderConfig, *, has_networks: bool) -> int:
+    """The threads of a model that the cores train, beside networks on a GPU or without them."""
+    return max(1, config.num_workers - _FED_CORES) if has_networks else config.num_workers
+
+
 def _characters(config: LadderConfig, machine: Machine) -> int:
     """The text of a task whose vectors fit into the memory beside everything else."""
     if config.finetune:  # no vectors are kept
@@ -149,31 +154,6 @@ def _asking_s(plan: Plan, load: Load, config: LadderConfig) -> float:
     step_s = _GPU_STEP_S if plan.has_gpu else _STEP_S
     asking_s = sum(_OTHER_S + num_steps * step_s[family] for family in families)
     return asking_s / max(1, plan.num_helpers) + _STARTING_S * bool(plan.num_helpers)
-
-
-def said(plan: Plan, machine: Machine, num_rungs: int, seconds: float) -> list[str]:
-    """The plan in sentences, for the terminal and the report."""
-    gpu = f", {machine.gpu}" if machine.gpu else ""
-    place = f"{machine.cores} cores, {machine.memory / 2**30:.0f} GB{gpu}"
-    if plan.is_timed:
-        given = f"{format_duration(plan.budget_s)} of training"
-    else:
-        given = f"{format_count(plan.tokens, 'tokens')} of training"
-    sentences = [
-        f"{num_rungs} {'rung' if num_rungs == 1 else 'rungs'}, {given} for each, on {place}.",
-        f"Sizes that fit this: networks {plan.preset} with {plan.vocab_size:,} sub-words, word "
-        f"vectors of {plan.dim} numbers, language models of {plan.predicted_words:,} words; tasks "
-        f"are learned from up to {plan.num_rows:,} rows.",
-    ]
-    if plan.num_helpers:
-        sentences.append(
-            "Networks are trained one after the other on the GPU, and beside them the other rungs "
-            "on the cores; then all are asked side by side."
-        )
-    if plan.is_timed:
-        unit = "hours" if seconds >= 3_600 else "minutes"
-        sentences.append(f"All of it will take about {format_duration(seconds)} {unit}.")
-    return sentences
 
 
 def network_sizes(preset: str) -> dict[str, Any]:

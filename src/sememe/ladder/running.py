@@ -22,9 +22,9 @@ from sememe.ladder.beside import ENDED, climb_beside
 from sememe.ladder.climbing import Brief, Doing, News, asking, training
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.machine import this_machine, versions
-from sememe.ladder.notes import notes_of
+from sememe.ladder.notes import notes_of, said, said_beforehand
 from sememe.ladder.own import own_rung
-from sememe.ladder.plan import Load, Plan, estimated_s, make_plan, said
+from sememe.ladder.plan import Load, Plan, estimated_s, make_plan
 from sememe.ladder.questions import Interview
 from sememe.ladder.results import FILE, Cell, Machine, Results, Rung
 from sememe.ladder.rungs import SPECS, Chosen, choose
@@ -122,8 +122,9 @@ class _Run:
         num_networks = sum(SPECS[name].is_network for name in self.ladder.chosen.names)
         num_tasks = len(self.ladder.tasks or BUILT_IN)
         load = Load(rungs, num_networks, words_in(corpus) or 0, num_tasks)
-        sentences = said(plan, machine, len(rungs), estimated_s(plan, load, self.config))
-        for sentence in sentences:
+        sentences = said(plan, machine, len(rungs))
+        seconds = estimated_s(plan, load, self.config)
+        for sentence in (*sentences, *said_beforehand(plan, self.ladder.chosen.names, seconds)):
             self.view.note(sentence)
         warm_up(self.ladder.chosen.names, self.view)
         text = open_text(
