@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,28 @@ def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """An empty folder to work in, with a cache of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def tensorboard(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, list[int]]]:
+    """The steps that TensorBoard was given, by folder and figure, once the folder is closed."""
+    closed: dict[str, dict[str, list[int]]] = {}
+
+    class SummaryWriter:
+        def __init__(self, folder: str) -> None:
+            self.folder, self.written = folder, {}
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            assert np.isfinite(value)
+            self.written.setdefault(name, []).append(step)
+
+        def close(self) -> None:
+            closed[self.folder] = self.written
+
+    module = types.ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = SummaryWriter
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return closed
 
 
 @pytest.fixture

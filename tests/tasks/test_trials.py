@@ -32,6 +32,16 @@ def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
     assert again.predict(opinions)[0].probabilities["good"] == pytest.approx(mean, abs=1e-5)
 
 
+def test_tensorboard_shows_each_run_in_a_folder_of_its_own(bert, opinions, tensorboard):
+    def make(options):
+        return Classify(bert, **QUICK | {"steps": 2, "epochs": 0.0} | options, tensorboard="events")
+
+    fit_trials(make, grid(2), opinions)
+    assert list(tensorboard) == ["events/seed-1", "events/seed-2"]
+    for written in tensorboard.values():
+        assert written["loss"][-1] == written["validation_accuracy"][-1] == 2
+
+
 def test_stopped_seeds_go_on(bert, opinions, tmp_path):
     def make(options):
         return Classify(bert, **QUICK | {"epochs": 1.0} | options)

@@ -204,6 +204,7 @@ def _fitted(
 
     options = {**_options(model, benchmark, settings), "seed": seed}
     task = task_class(benchmark.kind)(model, **options)
+    task.config = task.config.one_of_several(f"{benchmark.name}/seed-{seed}")
     return task.fit(prepared.train, dev=_choosers(benchmark, prepared, settings), progress=reporter)
 
 

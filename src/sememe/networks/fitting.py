@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sememe.errors import MissingExtraError
 from sememe.examples.batches import Split
 from sememe.progress import SILENT, Reporter
-from sememe.training.distributed import Processes, joined
+from sememe.training.distributed import Processes
 from sememe.training.loop import Loop
 from sememe.training.objective import Source
 from sememe.training.places import finished_before, keeper_of, save_finished
 from sememe.training.precision import TYPES
-from sememe.training.run import Run
+from sememe.training.run import Run, started
 
 if TYPE_CHECKING:
     from sememe.networks.language_model import LanguageModel
@@ -52,15 +51,12 @@ class Request:
 
 def fit(model: LanguageModel, corpus: Any, request: Request) -> None:
     """Train `model` and save it where the request says so."""
-    with joined() as processes:
-        if not processes.is_main:  # one of them speaks
-            request = replace(request, reporter=SILENT)
-        _fit(model, corpus, request, processes)
+    with started(request, model.training) as (own, processes):
+        _fit(model, corpus, own, processes)
 
 
 def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Processes) -> None:
     training, reporter = model.training, request.reporter
-    writer = _writer_of(training.tensorboard) if processes.is_main else None
     text = model.open_text(corpus, request)
     source = text.source(model, "train")
     validation = text.validation(model, reporter)
@@ -83,26 +79,10 @@ def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Process
         keeper=keeper_of(request, training.keep),
         resume=request.resume,
         plan=plan,
-        writer=writer,
         processes=processes,
     )
-    try:
-        model.history = Loop(objective, run).train()
-    finally:
-        if writer is not None:
-            writer.close()
+    model.history = Loop(objective, run).train()
     model.network.to("cpu").eval()
     objective.precision = TYPES["fp32"]  # what it says now is what it says once loaded
     model.plan = plan
     save_finished(model, request, processes)
-
-
-def _writer_of(folder: str) -> Any:
-    """TensorBoard's writer, where a folder for it is given."""
-    if not folder:
-        return None
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise MissingExtraError("TensorBoard is not installed: pip install tensorboard.") from None
-    return SummaryWriter(folder)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sememe.errors import OptionError
-from sememe.progress import SILENT
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.items import Item, ItemBatches
 from sememe.tasks.objective import TaskObjective, say
 from sememe.tasks.preparing import Ready, Request, make_ready
 from sememe.training.best import Best
-from sememe.training.distributed import Processes, joined
+from sememe.training.distributed import Processes
 from sememe.training.loop import Loop
 from sememe.training.optimizers import RateGroup
 from sememe.training.places import finished_before, keeper_of, save_finished
-from sememe.training.run import Run
+from sememe.training.run import Run, started
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
@@ -25,10 +23,8 @@ if TYPE_CHECKING:
 
 def fit(task: Task, train: Any, request: Request) -> None:
     """Train `task` and save it where the request says so."""
-    with joined() as processes:
-        if not processes.is_main:  # one of them speaks
-            request = replace(request, reporter=SILENT)
-        _fit(task, train, request, processes)
+    with started(request, task.config) as (own, processes):
+        _fit(task, train, own, processes)
 
 
 def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None:

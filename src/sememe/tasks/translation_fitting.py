@@ -19,11 +19,11 @@ from sememe.tasks.pair_coding import PairCoder, train_coder
 from sememe.tasks.translating import scored
 from sememe.tokens.subwords import SubwordTokenizer
 from sememe.training.averaging import LowestMean
-from sememe.training.distributed import Processes, joined
+from sememe.training.distributed import Processes
 from sememe.training.evaluation import Validation
 from sememe.training.loop import Loop
 from sememe.training.places import finished_before, keeper_of, save_finished
-from sememe.training.run import Run
+from sememe.training.run import Run, started
 
 if TYPE_CHECKING:
     from sememe.tasks.translate import Translator
@@ -59,10 +59,8 @@ class _Part:
 
 def fit(model: Translator, source: Any, target: Any, request: Request) -> None:
     """Train `model` and save it where the request says so."""
-    with joined() as processes:
-        if not processes.is_main:  # one of them speaks
-            request = replace(request, reporter=SILENT)
-        _fit(model, source, target, request, processes)
+    with started(request, model.training) as (own, processes):
+        _fit(model, source, target, own, processes)
 
 
 def _fit(

@@ -106,9 +106,9 @@ def fit_trials(
         said = ", ".join(f"{name} {value}" for name, value in options.items())
         reporter.note(f"Run {number} of {len(trials)}: {said}")
         folder = None if place is None else place / name_of(options)
-        task = make(dict(options)).fit(
-            train, dev=dev, out=folder, resume=resume, progress=reporter, **reading
-        )
+        task = make(dict(options))
+        task.config = task.config.one_of_several(name_of(options))
+        task.fit(train, dev=dev, out=folder, resume=resume, progress=reporter, **reading)
         if task.scores is None:
             raise InputError("Several runs are compared by their dev scores: give dev rows.")
         # A grid of large networks would not fit into memory; what is saved need not stay there.

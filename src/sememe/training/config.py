@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 from sememe.errors import OptionError
 from sememe.options import Config, check_choices, check_ranges, option, parse_duration
@@ -96,6 +96,12 @@ class TrainingConfig(Config):
         if self.steps or self.epochs:
             return 0.0
         return parse_duration(self.budget or DEFAULT_BUDGET, "budget")
+
+    def one_of_several(self, name: str) -> Self:
+        """The options of one run among several: TensorBoard shows each in a folder of its own."""
+        if not self.tensorboard:
+            return self
+        return replace(self, tensorboard=f"{self.tensorboard}/{name}")
 
     def lasting(self) -> dict[str, Any]:
         """The options that a continued run must share with the run before."""

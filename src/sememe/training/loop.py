@@ -37,6 +37,7 @@ from sememe.training.records import Recorder
 from sememe.training.run import Run
 from sememe.training.schedules import rate_at
 from sememe.training.stepping import Stepper
+from sememe.training.tensorboard import events_in
 
 _RECORDS = 200  # about as many records a run leaves in its history
 # Steps between two records at least, by the kind of the device: a record waits for a GPU, which
@@ -52,9 +53,8 @@ class Loop:
         self.run, self.config, self.objective = run, config, objective
         self.num_steps = self.period = self.step = 0
         self.recorder = Recorder(
-            objective.counted_by, run.processes, run.writer, watches_rises=run.watches_rises,
-            shown=run.shown,
-        )  # fmt: skip
+            objective.counted_by, run.processes, watches_rises=run.watches_rises, shown=run.shown
+        )
         self.stepper = Stepper(objective, run, self.recorder)
         self.device = self.stepper.device
         self.interruption = Interruption()
@@ -81,7 +81,9 @@ class Loop:
             reproducible(self.device, self.stepper.precision, self.config.num_workers),
             explained_memory(self.config),
             self.interruption,
+            events_in(self.config.tensorboard if run.processes.is_main else "") as writer,
         ):
+            self.recorder.writer = writer
             self.stepper.start()
             search_instead(self)
             found = run.keeper.latest() if run.keeper is not None and run.resume else None

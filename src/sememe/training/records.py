@@ -23,14 +23,14 @@ class Recorder:
         self,
         counted_by: Mapping[str, str],
         processes: Processes,
-        writer: Any,
         *,
         watches_rises: bool = True,
         shown: Sequence[str] = ("validation_loss",),
     ) -> None:
         self.history = History()
         self.tokens = 0
-        self._counted_by, self._processes, self._writer = counted_by, processes, writer
+        self.writer: Any = None  # TensorBoard's
+        self._counted_by, self._processes = counted_by, processes
         self._totals = Totals(counted_by)
         self._watches_rises, self._names = watches_rises, tuple(shown)
         self._lowest = math.inf
@@ -83,9 +83,9 @@ class Recorder:
     def keep(self, step: int, figures: Mapping[str, float]) -> None:
         """Append a record to the history."""
         self.history.append({"step": step, "tokens": self.tokens, **figures})
-        if self._writer is not None:
+        if self.writer is not None:
             for name, value in figures.items():
-                self._writer.add_scalar(name, value, step)
+                self.writer.add_scalar(name, value, step)
         self.shown = self._show()
 
     def pause(self) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints
 from sememe.training.best import Best
 from sememe.training.config import TrainingConfig
-from sememe.training.distributed import Processes
+from sememe.training.distributed import Processes, joined
 from sememe.training.objective import Source
 from sememe.training.optimizers import RateGroup
+from sememe.training.tensorboard import check_tensorboard
+
+Request = TypeVar("Request")
 
 
 @dataclass(kw_only=True)
@@ -37,5 +41,14 @@ class Run:
     keeper: Checkpoints | None = None
     resume: bool = False
     plan: dict[str, Any] = field(default_factory=dict)  # identifies the run in its checkpoints
-    writer: Any = None  # TensorBoard's
     processes: Processes = Processes()
+
+
+@contextmanager
+def started(request: Request, config: TrainingConfig) -> Iterator[tuple[Request, Processes]]:
+    """Meet the other processes of a run: give what is asked of this one, of which one speaks."""
+    check_tensorboard(config.tensorboard)  # before any text is read
+    with joined() as processes:
+        if not processes.is_main:
+            request = replace(request, reporter=SILENT)  # type: ignore[type-var]
+        yield request, processes

@@ -148,7 +148,7 @@ class _Bench:
     def _model(self, rate: float, num_steps: int) -> Any:
         from sememe.networks.pretraining import BERT
 
-        options = self.config.to_dict()
+        options = self.config.one_of_several(f"rate-{100 * rate:g}").to_dict()
         if num_steps:
             options |= {"steps": num_steps, "budget": "", "epochs": 0.0}
         return BERT(self.preset, rate=rate, **self.sizes, **options)

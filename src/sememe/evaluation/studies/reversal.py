@@ -189,6 +189,7 @@ def _trained(
     from sememe.training.run import Run
 
     config = replace(config, learning_rate=config.learning_rate or MODELS[name][1])
+    config = config.one_of_several(name)
     network = new_network(name, config)
     run = Run(
         source=PairBatches(made_pairs(config), batch_tokens=config.batch_size, seed=config.seed),
