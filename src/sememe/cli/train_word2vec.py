@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -32,7 +32,6 @@ def word2vec(
         bool,
         flag("--preview", help="Train nothing; show the first training pairs and one update."),
     ] = False,
-    device: Annotated[Literal["cpu"], typer.Option(help="Where to compute.")] = "cpu",
     config: Word2VecConfig,
     text: TextSettings,
 ) -> None:
