@@ -1,13 +1,16 @@
 """The names that users import are pinned, come quickly, and carry the version of the package."""
 
+import pkgutil
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import sememe
+import sememe.static
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numba", "torch", "scipy", "matplotlib", "rich", "pyarrow", "rjieba", "tokenizers")
@@ -71,6 +74,23 @@ def test_every_name_is_there(name):
     assert getattr(sememe, name) is not None
 
 
+PACKAGES = [
+    package.name
+    for package in pkgutil.walk_packages(sememe.static.__path__, "sememe.static.")
+    if package.ispkg
+]
+
+
+def test_every_static_model_comes_from_its_package():
+    given = set()
+    for package in map(import_module, PACKAGES):
+        for name in package.__all__:
+            assert getattr(package, name) is getattr(sememe, name)
+            given.add(name)
+    public = {name for name, home in sememe._HOMES.items() if home.startswith("static.")}
+    assert given == public and len(PACKAGES) >= 6
+
+
 def test_a_name_that_does_not_exist():
     with pytest.raises(AttributeError, match="nothing_like_it"):
         sememe.nothing_like_it  # noqa: B018
@@ -100,8 +120,11 @@ def test_starting_takes_less_than_half_a_second(arguments):
     assert seconds_of(*arguments) < 0.5
 
 
-def test_importing_the_package_imports_nothing_heavy():
-    code = "import sys, sememe; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+def test_importing_the_packages_imports_nothing_heavy():
+    code = (
+        f"import sys, sememe, {', '.join(PACKAGES)};"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {*HEAVY, "numpy"} & set(ran.stdout.split())
 

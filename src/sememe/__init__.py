@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sememe.lazy import lazily
 
 if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
@@ -59,52 +60,52 @@ __version__ = "0.1.0"
 
 # A name is imported when it is first used, so that `import sememe` takes no time.
 _HOMES = {
-    "Answer": "sememe.tasks.answer",
-    "BERT": "sememe.networks.pretraining",
-    "Choose": "sememe.tasks.choose",
-    "Classify": "sememe.tasks.classify",
-    "Counts": "sememe.static.counts.model",
-    "CountsConfig": "sememe.static.counts.config",
-    "ELMo": "sememe.networks.elmo_model",
-    "FastText": "sememe.static.fasttext.model",
-    "FastTextClassifier": "sememe.static.fasttext.classifier.model",
-    "FastTextClassifierConfig": "sememe.static.fasttext.classifier.config",
-    "FastTextConfig": "sememe.static.fasttext.config",
-    "FinetuneConfig": "sememe.tasks.config",
-    "GPT": "sememe.networks.pretraining",
-    "GloVe": "sememe.static.glove.model",
-    "GloVeConfig": "sememe.static.glove.config",
-    "Ladder": "sememe.ladder.running",
-    "NGram": "sememe.static.ngram.model",
-    "NGramConfig": "sememe.static.ngram.config",
-    "NNLM": "sememe.networks.nnlm_model",
-    "OneHot": "sememe.static.onehot.model",
-    "OneHotConfig": "sememe.static.onehot.config",
-    "Pairs": "sememe.tasks.pairs",
-    "RateCurve": "sememe.training.rate_search",
-    "Regress": "sememe.tasks.regress",
-    "SememeError": "sememe.errors",
-    "Seq2Seq": "sememe.tasks.translate",
-    "SubwordTokenizer": "sememe.tokens.subwords",
-    "Tag": "sememe.tasks.tag",
-    "TextSettings": "sememe.text.settings",
-    "TokenStore": "sememe.tokens.store",
-    "Transformer": "sememe.tasks.translate",
-    "ULMFiT": "sememe.networks.awd_model",
-    "Word2Vec": "sememe.static.word2vec.model",
-    "Word2VecConfig": "sememe.static.word2vec.config",
-    "WordVectors": "sememe.vectors",
-    "docstring_rows": "sememe.examples.docstrings",
-    "docstring_texts": "sememe.examples.docstrings",
-    "evaluate_glue": "sememe.evaluation",
-    "evaluate_ner": "sememe.evaluation",
-    "evaluate_perplexity": "sememe.evaluation",
-    "evaluate_senses": "sememe.evaluation",
-    "evaluate_squad": "sememe.evaluation",
-    "evaluate_texts": "sememe.evaluation",
-    "evaluate_words": "sememe.evaluation",
-    "find_rate": "sememe.training.rate_search",
-    "load": "sememe.vectors",
+    "Answer": "tasks.answer",
+    "BERT": "networks.pretraining",
+    "Choose": "tasks.choose",
+    "Classify": "tasks.classify",
+    "Counts": "static.counts.model",
+    "CountsConfig": "static.counts.config",
+    "ELMo": "networks.elmo_model",
+    "FastText": "static.fasttext.model",
+    "FastTextClassifier": "static.fasttext.classifier.model",
+    "FastTextClassifierConfig": "static.fasttext.classifier.config",
+    "FastTextConfig": "static.fasttext.config",
+    "FinetuneConfig": "tasks.config",
+    "GPT": "networks.pretraining",
+    "GloVe": "static.glove.model",
+    "GloVeConfig": "static.glove.config",
+    "Ladder": "ladder.running",
+    "NGram": "static.ngram.model",
+    "NGramConfig": "static.ngram.config",
+    "NNLM": "networks.nnlm_model",
+    "OneHot": "static.onehot.model",
+    "OneHotConfig": "static.onehot.config",
+    "Pairs": "tasks.pairs",
+    "RateCurve": "training.rate_search",
+    "Regress": "tasks.regress",
+    "SememeError": "errors",
+    "Seq2Seq": "tasks.translate",
+    "SubwordTokenizer": "tokens.subwords",
+    "Tag": "tasks.tag",
+    "TextSettings": "text.settings",
+    "TokenStore": "tokens.store",
+    "Transformer": "tasks.translate",
+    "ULMFiT": "networks.awd_model",
+    "Word2Vec": "static.word2vec.model",
+    "Word2VecConfig": "static.word2vec.config",
+    "WordVectors": "vectors",
+    "docstring_rows": "examples.docstrings",
+    "docstring_texts": "examples.docstrings",
+    "evaluate_glue": "evaluation",
+    "evaluate_ner": "evaluation",
+    "evaluate_perplexity": "evaluation",
+    "evaluate_senses": "evaluation",
+    "evaluate_squad": "evaluation",
+    "evaluate_texts": "evaluation",
+    "evaluate_words": "evaluation",
+    "find_rate": "training.rate_search",
+    "load": "vectors",
 }
 
 __all__ = [
@@ -158,10 +159,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sememe' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sememe.lazy import lazily
 
 if TYPE_CHECKING:
     from sememe.evaluation.analogies import evaluate_analogies as evaluate_analogies
@@ -86,8 +87,4 @@ __all__ = [
     "evaluate_words",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sememe.evaluation' has no attribute {name!r}")
-    return getattr(import_module(f"sememe.evaluation.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOMES)
