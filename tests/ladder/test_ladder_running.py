@@ -74,7 +74,7 @@ def test_a_first_skipgram_is_part_of_what_a_rung_cost(tmp_path, monkeypatch):
 
     def slow(*given):
         time.sleep(1.0)
-        start(*given)
+        return start(*given)
 
     monkeypatch.setattr(elmo_start, "start_with_skipgram", slow)
     corpus = write(tmp_path / "text.jsonl", documents(40))

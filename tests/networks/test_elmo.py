@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import sememe  # noqa: E402
-from sememe.errors import ArtifactError, InputError, OptionError  # noqa: E402
+from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
 from sememe.examples.word_rows import BEGIN_ID, END_ID, WordRowBatches, WordRows  # noqa: E402
 from sememe.networks.elmo import ELMoNetwork  # noqa: E402
 from sememe.networks.elmo_config import ELMoConfig, elmo_config  # noqa: E402
@@ -23,6 +23,7 @@ from sememe.networks.elmo_start import TrainingSentences  # noqa: E402
 from sememe.networks.fitting import Request  # noqa: E402
 from sememe.networks.sampled_softmax import Sampler  # noqa: E402
 from sememe.networks.word_forms import forms_of  # noqa: E402
+from sememe.static.word2vec.training import WindowRun  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.text.settings import TextSettings  # noqa: E402
 from sememe.tokens.splits import is_held_out  # noqa: E402
@@ -235,6 +236,37 @@ def test_two_runs_and_a_resumed_one_are_equal_to_the_bit(corpus, tmp_path):
     assert losses[0] == losses[1]
     # What is finished is opened, not trained again.
     assert elmo(dropout=0.2).fit(corpus, out=out, resume=True).history == resumed.history
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_resumed_run_keeps_what_skipgram_made(corpus, tmp_path, monkeypatch, share):
+    options = {"start_epochs": 3, "input": "words", "validation_share": share}
+    steps: list[int] = []
+    learn = WindowRun.step
+
+    def counted(self: WindowRun, step: int, *more: Any) -> None:
+        steps.append(step)
+        learn(self, step, *more)
+
+    monkeypatch.setattr(WindowRun, "step", counted)
+    whole = elmo(**options).fit(corpus, out=tmp_path / "whole")
+    out, num_steps = tmp_path / "cut", len(steps)
+    with ctrl_c_at(8, WordRowBatches):
+        elmo(**options).fit(corpus, out=out)
+    assert Path(f"{out}.start").exists() and len(steps) == 2 * num_steps > 0
+    trained_s = sememe.Word2Vec.load(f"{out}.start").history.last()["seconds"]
+    resumed = elmo(**options).fit(corpus, out=out, resume=True)
+    assert len(steps) == 2 * num_steps and resumed.start_s >= trained_s > 0
+    assert_equal(whole, resumed)
+    assert not list(tmp_path.glob("*.start*"))
+
+
+def test_what_lies_in_the_place_of_skipgram_is_never_replaced(corpus, tmp_path):
+    (tmp_path / "out.start").mkdir()
+    (tmp_path / "out.start" / "letter.txt").write_text("mine")
+    with pytest.raises(WriteError, match=r"out\.start"):
+        elmo(start_epochs=1).fit(corpus, out=tmp_path / "out")
+    assert (tmp_path / "out.start" / "letter.txt").read_text() == "mine"
 
 
 def test_a_folder_gives_the_same_model_back(corpus, tmp_path):

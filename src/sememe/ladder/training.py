@@ -213,8 +213,9 @@ def folder_size(folder: Path) -> int:
 
 
 def forget(out: Path) -> None:
-    """Remove a model and its checkpoints."""
-    for path in (out, Path(f"{out}.checkpoints"), Path(f"{out}.pairs")):
+    """Remove a model, its checkpoints and what else lay beside it while it was trained."""
+    beside = (".checkpoints", ".pairs", ".start", ".start.checkpoints")
+    for path in (out, *(Path(f"{out}{ending}") for ending in beside)):
         shutil.rmtree(path, ignore_errors=True)
 
 

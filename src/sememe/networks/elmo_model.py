@@ -52,6 +52,7 @@ class ELMo(WordModel):
     start_s = 0.0  # that skip-gram took before the first step, which the history does not count
 
     _opened: Any = None
+    _start: Any = None
 
     # ---- use ------------------------------------------------------------------------------
 
@@ -125,6 +126,17 @@ class ELMo(WordModel):
 
         return ELMoNetwork(self.config, seed=self.training.seed)
 
+    def _fit(self, corpus: Any, *, out: Any, resume: bool = False, **asked: Any) -> Self:
+        if not self.training.start_epochs:
+            return super()._fit(corpus, out=out, resume=resume, **asked)
+        need_torch()
+        from sememe.networks.elmo_start import Start
+
+        self._start = Start.beside(out, resume)
+        super()._fit(corpus, out=out, resume=resume, **asked)
+        self._start.clear()
+        return self
+
     def begin(self, text: WordText, source: Any, reporter: Reporter) -> Any:
         """Begin with what counting or skip-gram tells; give both directions to learn."""
         from sememe.networks.elmo_objective import BidirectionalObjective
@@ -137,8 +149,9 @@ class ELMo(WordModel):
             from sememe.networks.elmo_start import start_with_skipgram
 
             begun_s = time.monotonic()
-            start_with_skipgram(self.network, text, training, reporter)
-            self.start_s = time.monotonic() - begun_s
+            trained_s = start_with_skipgram(self.network, text, training, reporter, self._start)
+            # Of a run that was resumed skip-gram may have been done before.
+            self.start_s = max(trained_s, time.monotonic() - begun_s)
         if training.is_sampled(self.config.vocab_size):
             reporter.note(f"The softmax looks at {training.num_samples:,} words at a time.")
             sampler = Sampler(text.counts, training.num_samples)

@@ -7,8 +7,10 @@ of a language model have to learn before its LSTMs are of use. V words, P width.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +18,10 @@ import torch
 from sememe.examples.word_rows import NUM_MARKS
 from sememe.networks.word_forms import RowTable
 from sememe.static.word2vec.model import Word2Vec
+from sememe.storage.folder import kind_of_folder
 from sememe.tokens.splits import is_held_out
 from sememe.tokens.store import TokenStore
+from sememe.training.distributed import this_process
 
 if TYPE_CHECKING:
     from sememe.networks.elmo import ELMoNetwork
@@ -26,25 +30,57 @@ if TYPE_CHECKING:
     from sememe.progress import Reporter
 
 
+class Start(NamedTuple):
+    """Where skip-gram's vectors lie until the network is whole, and whether to go on with them."""
+
+    out: Path | None = None
+    resume: bool = False
+
+    @classmethod
+    def beside(cls, out: str | Path | None, resume: bool) -> Start:
+        """The place beside the model to be; one of several processes writes there."""
+        if out is None or not this_process().is_main:
+            return cls()
+        return cls(Path(f"{out}.start"), resume)
+
+    def clear(self) -> None:
+        """Remove what skip-gram has left there."""
+        if self.out is not None and kind_of_folder(self.out) == Word2Vec.kind:
+            shutil.rmtree(self.out, ignore_errors=True)
+
+
 def start_with_skipgram(
-    network: ELMoNetwork, text: WordText, training: ELMoTrainingConfig, reporter: Reporter
-) -> None:
-    """Let the softmax begin with skip-gram's output vectors, a table of words with its input."""
+    network: ELMoNetwork,
+    text: WordText,
+    training: ELMoTrainingConfig,
+    reporter: Reporter,
+    start: Start,
+) -> float:
+    """Let the softmax begin with skip-gram's output vectors, a table of words with its input.
+
+    Gives the seconds that skip-gram has trained, those before an interruption included.
+    """
     reporter.note(f"Skip-gram first: {training.start_epochs} passes over the text.")
     model = Word2Vec(
         dim=network.config.width, epochs=training.start_epochs, min_count=training.min_count,
         workers=training.workers, seed=training.seed,
     )  # fmt: skip
     share = training.validation_share
-    model.fit(TrainingSentences(text.store, share) if share else text.store, progress=reporter)
+    sentences = TrainingSentences(text.store, share) if share else text.store
+    model.fit(
+        sentences, out=start.out, resume=start.resume, progress=reporter,
+        checkpoint_minutes=training.checkpoint_minutes,
+    )  # fmt: skip
+    seconds = float(model.history.last().get("seconds", 0.0))
     found_V = np.array([model.vocabulary.find(word) for word in text.vocabulary], np.int64)
     known_V = np.flatnonzero(found_V >= 0)
     if not len(known_V):
-        return
+        return seconds
     assert network.table_VP is not None
     _fill(network.table_VP, known_V, model.tensors["output"][found_V[known_V]])
     if isinstance(network.input, RowTable):
         _fill(network.input.rows.weight, known_V, model.tensors["input"][found_V[known_V]])
+    return seconds
 
 
 @torch.no_grad()
