@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe import Answer  # noqa: E402
+from sememe import Answer, Classify  # noqa: E402
 from sememe.errors import InputError, OptionError  # noqa: E402
 from sememe.examples.labelled import Answer as Place  # noqa: E402
 from sememe.examples.labelled import AnswerRow  # noqa: E402
+from sememe.progress import Reporter  # noqa: E402
 
 GOOD = ("good", "great", "lovely", "fine", "nice")
 THINGS = ("film", "story", "song", "book")
@@ -174,6 +176,28 @@ def test_windows_see_every_token_and_targets_point_at_the_answer(bert):
             )
     assert seen == set(range(len(whole.ids))) and len(items) > 1
     assert any(item.target[0] for item in items) and not all(item.target[0] for item in items)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt"])
+def test_windows_end_where_the_network_knows_positions(name, request, monkeypatch, tmp_path):
+    model, said = request.getfixturevalue(name), io.StringIO()
+    monkeypatch.setattr(model[0], "seen_length", 30)
+    options = QUICK | {"length": 36, "epochs": 0.2}
+    task = Answer(model, **options).fit(
+        ROWS, dev=False, out=tmp_path / "out", progress=Reporter(stream=said)
+    )
+    assert "Windows have 30 tokens instead of 36" in said.getvalue()
+    assert task.config.length == 30 and Answer.load(tmp_path / "out").coder.length == 30
+    items = task.encode(task.read([("what", FILLER * 4, "")], labelled=True))
+    assert max(item.num_tokens for item in items) == 30
+
+
+def test_rows_that_are_not_windows_keep_their_length(bert, opinions, monkeypatch):
+    said = io.StringIO()
+    monkeypatch.setattr(bert[0], "seen_length", 8)
+    options = {"device": "cpu", "workers": 1, "length": 24, "epochs": 0.2}
+    task = Classify(bert, **options).fit(opinions, progress=Reporter(stream=said))
+    assert task.coder.length == 24 and "had 8 tokens" in said.getvalue()
 
 
 def test_an_ensemble_has_a_threshold_of_its_own(bert, tmp_path):

@@ -25,6 +25,7 @@ def with_tokens(network: Network, vocab_size: int, *, seed: int = 1) -> Network:
         else:  # the rows after the old vocabulary keep what was drawn
             tensor[: network.config.vocab_size] = old[name][: network.config.vocab_size]
     grown.precision, grown.untrained = network.precision, network.untrained
+    grown.seen_length = network.seen_length
     return grown.train(network.training)
 
 

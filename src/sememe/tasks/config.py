@@ -132,7 +132,11 @@ class TagConfig(FinetuneConfig):
 class AnswerConfig(FinetuneConfig):
     """How answers are learned and looked for."""
 
-    length: int = option(384, "Most tokens of a question with a window of its context.")
+    length: int = option(
+        384,
+        "Most tokens of a question with a window of its context; no more than the rows had that "
+        "the network was trained on.",
+    )
     stride: int = option(128, "Tokens from the start of one window to that of the next.")
     question_length: int = option(64, "Most tokens of a question; longer ones are cut.")
     answer_length: int = option(30, "Most tokens of an answer.")

@@ -24,7 +24,7 @@ from sememe.networks.layers import initialise
 from sememe.networks.subword_model import SubwordModel
 from sememe.networks.words import Reads, WordEncoder
 from sememe.storage.folder import kind_of_folder
-from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.config import AnswerConfig, FinetuneConfig
 from sememe.tasks.elmo import ELMoCoder, described_elmo, new_elmo_coder, new_elmo_encoder
 from sememe.tasks.encoding import MARKS, SubwordCoder
 from sememe.tasks.ulmfit import ULMFiTCoder, described_awd, new_awd_encoder, take_pooling
@@ -98,10 +98,17 @@ def open_encoder(model: Any, config: FinetuneConfig, reads: Reads) -> Opened:
     sizes = f"{network.config.num_layers} layers × {network.config.width}"
     return Opened(
         new_encoder(network, config),
-        SubwordCoder(tokenizer, kind_of(network), config.length),
+        SubwordCoder(tokenizer, kind_of(network), _most_tokens(network, config)),
         earlier,
         f"{kind_of(network).upper()}, {sizes}",
     )
+
+
+def _most_tokens(network: Network, config: FinetuneConfig) -> int:
+    """The length asked for; windows, of which there may be more, end where positions are known."""
+    if isinstance(config, AnswerConfig):
+        return min(config.length, network.seen_length)
+    return config.length
 
 
 def _open_words(

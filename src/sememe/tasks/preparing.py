@@ -55,6 +55,7 @@ def make_ready(task: Task, train: Any, request: Request) -> Ready:
     reporter = request.reporter
     opened = open_encoder(task.model, task.config, reads_of(task))
     task.coder = opened.coder
+    task.config = _with_known_positions(task.config, opened, reporter)
     rows, dev_rows = read_rows(task, train, request)
     task.config = resolved(task.config, opened.encoder)
     objective = _objective(task, opened, reporter)
@@ -137,6 +138,26 @@ def balanced(items: Several[Item], num_labels: int) -> list[Item]:
 
 
 # ---- network and options ----------------------------------------------------------------------
+
+
+def _with_known_positions(
+    config: FinetuneConfig, opened: Opened, reporter: Reporter
+) -> FinetuneConfig:
+    """The options with the length that the coder has; what a network cannot know yet is said."""
+    known = getattr(getattr(opened.encoder, "network", None), "seen_length", config.length)
+    if config.length <= known:
+        return config
+    if opened.coder.length < config.length:
+        reporter.note(
+            f"Windows have {opened.coder.length} tokens instead of {config.length}: "
+            "the rows that the network was trained on had no more."
+        )
+        return replace(config, length=opened.coder.length)
+    reporter.note(
+        f"The rows that the network was trained on had {known} tokens: what its later positions, "
+        f"up to {config.length} (length), mean is learned from the labelled rows alone."
+    )
+    return config
 
 
 def resolved(config: FinetuneConfig, encoder: Any) -> FinetuneConfig:
