@@ -7,9 +7,11 @@ import pytest
 from ladder_texts import chinese_documents, documents
 
 from sememe.errors import InputError
+from sememe.evaluation.senses.files import find_sets
 from sememe.examples.labelled import Answer, AnswerRow
 from sememe.ladder.answer_question import AnswerQuestion
 from sememe.ladder.config import LadderConfig
+from sememe.ladder.context_questions import known_senses
 from sememe.ladder.looks import shown_of
 from sememe.ladder.machine import this_machine
 from sememe.ladder.plan import make_plan
@@ -51,6 +53,16 @@ SHIPS = "".join(
     for sense in ("one", "other")
     for state in ("old", "new")
 )
+
+
+def test_chinese_words_of_one_character_or_of_several_words_are_asked(tmp_path):
+    ones = [f"门口站着一个人。请不要摘公园里的花。他一连打了{n}次。" for n in range(40)]
+    text = open_text(ones, TextSettings(language="zh"), tmp_path / "t")
+    found = known_senses(find_sets(["chinese"]), text, 3)[0].words
+    assert "一个人" not in text.words.vocabulary  # it is cut in two
+    assert "一个人" in found and "打" in found and "花" in found
+    assert "苹果" not in found and "算账" not in found
+    assert not known_senses(find_sets(["chinese"]), text, 99)
 
 
 def test_ambiguous_words_are_those_that_the_text_has(tmp_path):

@@ -14,6 +14,7 @@ from sememe.examples.running_words import written
 from sememe.ladder.foretelling import find_hidden, foretell, sample_documents, unigram
 from sememe.ladder.plan import Plan
 from sememe.ladder.questions import NO_CHANCES, NO_VECTORS, Answer, Interview
+from sememe.ladder.reading import cut
 from sememe.ladder.results import Task
 from sememe.ladder.text import LadderText
 
@@ -58,20 +59,29 @@ class SenseQuestion:
 
 def known_senses(sets: Sequence[SenseSet], text: LadderText, min_count: int) -> list[SenseSet]:
     """The words that a text has often enough to tell anything about them."""
-    vocabulary = text.words.vocabulary
-    counts = {
-        word: int(vocabulary.counts[found])
-        for own in sets
-        for word in own.words
-        if (found := vocabulary.find(written(word, text.settings))) >= 0
-    }
-    kept = [
-        own._replace(
-            occurrences=[one for one in own.occurrences if counts.get(one.word, 0) >= min_count]
-        )
+    words = {word for own in sets for word in own.words}
+    kept = {word for word in words if _num_uses(word, text) >= min_count}
+    found = [
+        own._replace(occurrences=[one for one in own.occurrences if one.word in kept])
         for own in sets
     ]
-    return [own for own in kept if own.occurrences]
+    return [own for own in found if own.occurrences]
+
+
+def _num_uses(word: str, text: LadderText) -> int:
+    """How often a text has a word, or all its parts in a row: 一个人 is cut into 一个 and 人."""
+    store = text.words
+    whole = store.vocabulary.find(written(word, text.settings))
+    if whole >= 0:
+        return int(store.vocabulary.counts[whole])
+    parts = [store.vocabulary.find(part) for part in cut([word], text.settings)[0].words]
+    if len(parts) < 2 or min(parts) < 0:
+        return 0
+    ids_N = np.asarray(store.ids)
+    places = np.flatnonzero(ids_N[: len(ids_N) - len(parts) + 1] == parts[0])
+    for offset, part in enumerate(parts[1:], start=1):
+        places = places[ids_N[places + offset] == part]
+    return len(places)
 
 
 def _mean(scores: Sequence[SenseScore], figure: str) -> float:
