@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from sememe.errors import (  # noqa: E402
     WriteError,
 )
 from sememe.networks.pretraining import BERT, GPT  # noqa: E402
+from sememe.progress import Reporter  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.tokens.subwords import SubwordTokenizer  # noqa: E402
 
@@ -150,7 +152,16 @@ def test_gpt_in_bf16_resumes_to_the_bit_and_says_the_same_once_loaded(corpus, tm
     sentence = "The king likes rain."
     spoken, loaded = (model.embed([sentence])[0] for model in (resumed, GPT.load(out)))
     np.testing.assert_array_equal(spoken, loaded)
-    assert gpt().training.fast_cpu_precision == "bf16"
+
+
+@pytest.mark.parametrize(("make", "multiplies"), [(gpt, True), (gpt, False), (bert, True)])
+def test_gpt_takes_bf16_where_the_cpu_multiplies_it_and_says_so(
+    make, multiplies, corpus, monkeypatch
+):
+    said = io.StringIO()
+    monkeypatch.setattr("sememe.training.precision.multiplies_bf16", lambda: multiplies)
+    make(steps=1).fit(corpus, progress=Reporter(stream=said))
+    assert ("in bf16" in said.getvalue()) == (make is gpt and multiplies)
 
 
 KILLED = """

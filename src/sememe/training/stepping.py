@@ -35,6 +35,8 @@ class Stepper:
         self.objective.precision = TYPES[self.precision]
         self.objective.train()
         is_gpu = self.device.type == "cuda"
+        if self.config.precision == "auto" and self.precision == "bf16" and not is_gpu:
+            self.run.reporter.note("Matrix products are in bf16, which this CPU has (precision).")
         if self.config.compile == "yes" or (self.config.compile == "auto" and is_gpu):
             self.run.reporter.note("Compiling the network.")
             self.objective.compile()
