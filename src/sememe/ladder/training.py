@@ -7,6 +7,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from sememe.ladder.plan import Plan
 from sememe.ladder.results import Point, Rung
 from sememe.ladder.rungs import SPECS, Spec
 from sememe.ladder.text import LadderText
-from sememe.progress import SILENT, Reporter
+from sememe.progress import Reporter
+from sememe.progress.reporter import Task
 from sememe.text.settings import TextSettings
 
 _MOST_POINTS = 120
-_PILOT_S = 2.0  # at most; a tenth of the budget where that is less
+_PILOT_S = (0.3, 2.0)  # at least and at most; a tenth of the budget between
+_MOST_EPOCHS = 10_000
 _CHECKPOINT_S = (2.0, 300.0)
 _START = 0.25  # of a budget, for the skip-gram that a network begins with (told by notes.py)
 # Options of a run that say nothing of the model.
@@ -60,7 +63,7 @@ def trained(
     elapsed_s = time.monotonic() - begun_s
     history = _points(model.history)
     curve_s = history[-1].seconds if history else 0.0
-    # A skip-gram before the first step is no part of the curve.
+    # A skip-gram, or pairs counted, before the first step are no part of the curve.
     train_s = curve_s + getattr(model, "start_s", 0.0) if curve_s > 0 else elapsed_s
     tokens = _tokens(model, spec, text, rung)
     return replace(
@@ -121,24 +124,46 @@ def _start_epochs(plan: Plan, options: dict[str, Any], text: LadderText, reporte
     return _epochs(spec, _shared(plan, _START), own, text, reporter)
 
 
-class _Stopwatch:
-    """A callback that ends a pilot run after some seconds, and keeps how fast it was."""
+class _EnoughError(Exception):
+    """A pilot run has told how fast it is."""
 
-    def __init__(self, every_words: int, seconds: float) -> None:
-        self.every_words, self._seconds = every_words, seconds
-        self._begun_s = 0.0
-        self._words = 0
-        self.rate = 0.0  # words a second, those before the first call left out
 
-    def __call__(self, model: Any, record: dict[str, Any]) -> bool:
-        """Take the time."""
-        now_s = time.monotonic()
-        if not self._begun_s:
-            self._begun_s, self._words = now_s, record["words"]
-            return False
-        elapsed_s = now_s - self._begun_s
-        self.rate = (record["words"] - self._words) / max(elapsed_s, 1e-9)
-        return elapsed_s >= self._seconds
+class _Pilot(Reporter):
+    """A reporter that watches a training for some seconds, and then ends it.
+
+    A callback would do so too, but each one has the threads meet and copies the vectors: on many
+    cores that takes longer than the steps between two of them.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(quiet=True)
+        self._seconds = seconds
+        self.begun_s = 0.0
+        self._is_warm = False
+        self._num_looks = 0  # at which there was something new
+        self._first = self._last = (0.0, 0)  # when, and how many words were done
+
+    @property
+    def rate(self) -> float:
+        """Words a second; the first ones, slow while kernels are loaded, are left out."""
+        (first_s, first), (last_s, last) = self._first, self._last
+        return (last - first) / max(last_s - first_s, 1e-9)
+
+    def _open(self, task: Task) -> None:
+        if task.title == "training":
+            self.begun_s = time.monotonic()
+            self._first = self._last = (self.begun_s, 0)
+
+    def _redraw(self, task: Task, now_s: float) -> float:
+        if task.title == "training":
+            self._num_looks += task.done > self._last[1]
+            self._last = (now_s, task.done)
+            if not self._is_warm:
+                if self._num_looks > 1 and now_s - self.begun_s >= self._seconds / 4:
+                    self._is_warm, self._first = True, self._last
+            elif now_s - self._first[0] >= self._seconds and self.rate > 0:
+                raise _EnoughError
+        return 0.0
 
 
 def _epochs(
@@ -149,15 +174,15 @@ def _epochs(
     if not plan.is_timed:
         return max(1, round(plan.tokens / num_words))
     reporter.note(f"{spec.title}: measuring the speed.")
-    # Each look at the clock copies the vectors: few of them, or they would be what is measured.
-    watch = _Stopwatch(min(500_000, max(1, num_words // 4)), min(_PILOT_S, plan.budget_s / 10))
-    model = spec.model_class(**{**options, "epochs": 1_000})
+    pilot = _Pilot(max(_PILOT_S[0], min(_PILOT_S[1], plan.budget_s / 10)))
+    model = spec.model_class(**{**options, "epochs": _MOST_EPOCHS})
     begun_s = time.monotonic()
-    model.fit(text.words, text=text.settings, callbacks=[watch], progress=SILENT)
+    with suppress(_EnoughError):
+        model.fit(text.words, text=text.settings, progress=pilot)
     # GloVe counts pairs before its first step; that is part of its budget.
-    before_s = watch._begun_s - begun_s if spec.command == "glove" else 0.0
+    before_s = pilot.begun_s - begun_s if spec.command == "glove" else 0.0
     left_s = max(0.0, plan.budget_s - before_s)
-    return max(1, math.floor(left_s * watch.rate / num_words))
+    return min(_MOST_EPOCHS, max(1, math.floor(left_s * pilot.rate / num_words)))
 
 
 # ---- fitting ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -40,8 +41,11 @@ _CELLS, _STEPS = "cells.bin", "steps.safetensors"
 class CellFile:
     """Arranged cells, read step by step by any number of threads."""
 
-    def __init__(self, path: Path, starts: np.ndarray, bases: np.ndarray) -> None:
+    def __init__(
+        self, path: Path, starts: np.ndarray, bases: np.ndarray, seconds: float = 0.0
+    ) -> None:
         self.path, self._starts, self._bases = path, starts, bases
+        self.seconds = seconds  # that counting and arranging took
         self.num_steps, self.num_cells = len(bases), int(starts[-1])
         self._file = os.open(path / _CELLS, os.O_RDONLY)
 
@@ -73,8 +77,7 @@ class CellFile:
             for name in (_CELLS, _STEPS):
                 if file_checksum(path / name) != manifest["checksums"][name]:
                     return None
-            steps = read_tensors(path / _STEPS)
-            return cls(path, np.array(steps["starts"]), np.array(steps["bases"]))
+            return cls._of(path, manifest)
         except (ArtifactError, OSError, KeyError, TypeError):
             return None
 
@@ -84,19 +87,26 @@ class CellFile:
     ) -> CellFile:
         """Arrange `cells` into a folder at `path`, replacing what is there."""
         shutil.rmtree(path, ignore_errors=True)
+        begun_s = time.monotonic()
         try:
             with write_errors(path):
                 path.mkdir(parents=True)
                 checksums = _write_cells(path, cells, num_words)
-            write_json(
-                path / MANIFEST,
-                {"kind": "cells", "content": _described(content), "checksums": checksums},
-            )
+            manifest = {
+                "kind": "cells", "content": _described(content), "checksums": checksums,
+                "seconds": round(time.monotonic() - begun_s, 3),
+            }  # fmt: skip
+            write_json(path / MANIFEST, manifest)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
+        return cls._of(path, manifest)
+
+    @classmethod
+    def _of(cls, path: Path, manifest: dict[str, Any]) -> CellFile:
         steps = read_tensors(path / _STEPS)
-        return cls(path, np.array(steps["starts"]), np.array(steps["bases"]))
+        starts, bases = np.array(steps["starts"]), np.array(steps["bases"])
+        return cls(path, starts, bases, float(manifest.get("seconds", 0.0)))
 
 
 def _described(content: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class GloVe(StaticModel):
     kind = "glove"
     config_class = GloVeConfig
     config: GloVeConfig
+    start_s = 0.0  # that counting took before the first step, which the history does not count
 
     @property
     def unknown(self) -> np.ndarray:
@@ -55,6 +56,7 @@ class GloVe(StaticModel):
 
         def prepare() -> Run:
             cells = self._open_cells(tokens, size, place, request)
+            self.start_s = cells.seconds
             return GloVeRun(self.config, cells, vocabulary, tokens.num_tokens)
 
         def begin(run: Run) -> None:
