@@ -35,6 +35,8 @@ Pictures = Annotated[
     typer.Option("--out", "-o", help="Where to save, ending in .png or .svg; may be repeated."),
 ]
 
+# Said of every command alike, so they stand behind the options of its own.
+_LAST = ("json", "quiet")
 # A switch is clearer when its other side has a name of its own.
 _SWITCHES = {
     "keep_best": "--keep-best/--keep-last",
@@ -81,6 +83,8 @@ def expand(**panels: str | None) -> Callable[[Function], Function]:
             else:
                 types = typing.get_type_hints(own)
                 added += [_parameter(field, types[field.name], panel) for field in fields(own)]
+
+        kept.sort(key=lambda parameter: parameter.name in _LAST)
 
         @functools.wraps(function)
         def call(**values: Any) -> Any:

@@ -10,11 +10,11 @@ import typer
 
 from sememe.cli.options import flag
 from sememe.cli.screen import print_json
-from sememe.cli.training import checked_out
+from sememe.cli.training import Asked, checked_out
 
 if TYPE_CHECKING:
     from sememe.networks.language_model import LanguageModel
-    from sememe.progress import Reporter
+    from sememe.text.settings import TextSettings
 
 Preview = Annotated[
     bool, flag("--preview", help="Train nothing; show the first examples a training would see.")
@@ -38,45 +38,64 @@ Dropout = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The sizes of a Transformer that shall not be those of its preset."""
+    """The base of the sizes of a network that shall not be those of its preset."""
+
+    def given(self) -> dict[str, Any]:
+        """Those that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockSizes(Sizes):
+    """How many blocks a Transformer has, and how large ones."""
 
     vocab_size: VocabSize = None
     num_layers: NumLayers = None
     width: Width = None
     num_heads: NumHeads = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerSizes(BlockSizes):
+    """What a Transformer is given beside its blocks."""
+
     max_length: MaxLength = None
     dropout: Dropout = None
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
+@dataclass(frozen=True, kw_only=True)
+class PretrainingSizes(TransformerSizes):
+    """The sizes of BERT and GPT, which have one dropout for all their parts."""
+
+    def given(self) -> dict[str, Any]:
+        """Those that were given."""
+        sizes = super().given()
+        return sizes | ({"attention_dropout": self.dropout} if "dropout" in sizes else {})
 
 
 def train(
     model: LanguageModel,
     corpus: Any,
+    text: TextSettings | None,
+    asked: Asked,
     *,
-    out: Path | None,
-    json: bool,
-    quiet: bool,
     preview: bool = False,
-    **asked: Any,
+    **more: Any,
 ) -> None:
-    """Fit a language model with what is asked of `fit`, or show examples; tell how it went."""
+    """Fit a language model with what is asked, or show examples; tell how it went."""
     from sememe.networks.word_model import WordModel
     from sememe.progress import Reporter
 
-    reporter = Reporter(quiet=quiet)
+    reporter = Reporter(quiet=asked.quiet)
+    more |= {"text": text, "store": asked.store, "progress": reporter}
     if preview:
-        _show(model, corpus, reporter, json, **asked)
+        _show(model, corpus, asked.json, **more)
         return
-    out = checked_out(out, model.kind)
-    model.fit(corpus, out=out, progress=reporter, **asked)
+    out = checked_out(asked.out, model.kind)
+    model.fit(corpus, out=out, resume=asked.resume, **more)
     figures = model.history.last()
-    if json:
+    if asked.json:
         words = {"words": len(model.vocabulary)} if isinstance(model, WordModel) else {}
         print_json({"path": str(out), **words, "figures": figures})
         return
@@ -137,14 +156,12 @@ def _lines(own: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _show(
-    model: Any, corpus: Any, reporter: Reporter, as_json: bool, *, resume: bool, **asked: Any
-) -> None:
+def _show(model: Any, corpus: Any, as_json: bool, **asked: Any) -> None:
     from dataclasses import asdict
 
     from sememe.examples.preview import render
 
-    shown = model.preview(corpus, progress=reporter, **asked)
+    shown = model.preview(corpus, **asked)
     if as_json:
         print_json([asdict(row) for row in shown])
     else:

@@ -26,8 +26,9 @@ app = typer.Typer(
         "sememe study masking news.txt --language zh --out runs/masking-zh --resume",
     )
 )
-@expand(config="Training", text="Text")
+@expand(sizes=None, config="Training", text="Text")
 def masking(
+    *,
     corpus: training.Corpus = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder to write.")] = None,
     rates: Annotated[
@@ -39,13 +40,9 @@ def masking(
         typer.Option(help="The size of the network."),
     ] = "tiny",
     tokenizer: pretraining.Tokenizer = None,
-    vocab_size: pretraining.VocabSize = None,
-    num_layers: pretraining.NumLayers = None,
-    width: pretraining.Width = None,
-    num_heads: pretraining.NumHeads = None,
+    sizes: pretraining.BlockSizes,
     json: Json = False,
     quiet: Quiet = False,
-    *,
     config: StudyConfig,
     text: TextSettings,
 ) -> None:
@@ -62,10 +59,7 @@ def masking(
     out = training.checked_out(out, KIND)
     study = study_masking(
         corpus, config, out=out, rates=_rates(rates), preset=preset, tokenizer=tokenizer,
-        sizes=pretraining.given(
-            vocab_size=vocab_size, num_layers=num_layers, width=width, num_heads=num_heads
-        ),
-        text=text, resume=resume, progress=Reporter(quiet=quiet),
+        sizes=sizes.given(), text=text, resume=resume, progress=Reporter(quiet=quiet),
     )  # fmt: skip
     if json:
         print_json({"path": str(out), **study.facts, "rates": study.rows})

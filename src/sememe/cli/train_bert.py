@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from sememe.cli import pretraining, training
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.examples.masking_config import MaskingConfig
 from sememe.networks.pretraining_config import BERTTrainingConfig
@@ -25,20 +25,16 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
 
-@expand(sizes=None, config="Training", masking="Masking", text="Text")
+@expand(asked=None, sizes=None, config="Training", masking="Masking", text="Text")
 def bert(
     *,
     corpus: training.Corpus = None,
     mix: training.Mix = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
+    asked: training.Asked,
     preview: pretraining.Preview = False,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
     tokenizer: pretraining.Tokenizer = None,
-    sizes: pretraining.Sizes,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    sizes: pretraining.PretrainingSizes,
     config: BERTTrainingConfig,
     masking: MaskingConfig,
     text: TextSettings,
@@ -52,10 +48,8 @@ def bert(
 
     from sememe.networks.pretraining import BERT
 
-    own = pretraining.given(**asdict(sizes), attention_dropout=sizes.dropout)
+    own = {**sizes.given(), **config.to_dict(), **asdict(masking)}
     pretraining.train(
-        BERT(preset, **own, **asdict(config), **asdict(masking)),
-        training.by_language(corpus, mix), text=text,
-        tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
-        quiet=quiet,
+        BERT(preset, **own), training.by_language(corpus, mix), text, asked, tokenizer=tokenizer,
+        preview=preview,
     )  # fmt: skip

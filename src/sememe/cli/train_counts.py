@@ -26,20 +26,15 @@ ONE_HOT_EXAMPLES = examples(
 )
 
 
-@expand(config="Model", text="Text")
+@expand(asked=None, config="Model", text="Text")
 def counts(
+    *,
     corpus: training.Corpus = None,
-    out: training.Out = None,
+    asked: training.Counting,
     table: Annotated[
         bool,
         flag("--table", help="Print the matrix of a small text; --out may then be left out."),
     ] = False,
-    resume: training.Resume = False,
-    phrases: training.Phrases = 0,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
     config: CountsConfig,
     text: TextSettings,
 ) -> None:
@@ -51,25 +46,17 @@ def counts(
     from sememe.progress import Reporter
     from sememe.static.counts.model import Counts
 
+    model, out = Counts(config), asked.out
     if out is not None or not table:
-        out = training.checked_out(out, Counts.kind)
-    training.check("--phrases", phrases, 10)
-    model = Counts(config).fit(
-        corpus,
-        text=text,
-        phrases=phrases,
-        store=store,
-        out=out,
-        resume=resume,
-        progress=Reporter(quiet=quiet),
-    )
+        out = training.checked_out(out, model.kind)
+    training.fit(model, corpus, text, asked, Reporter(quiet=asked.quiet))
     shown = model.table() if table else None
-    if shown is not None and json:
+    if shown is not None and asked.json:
         print_json({"path": str(out) if out else None, **shown.to_dict()})
     elif shown is not None:
         typer.echo(str(shown))
-    if out is not None and not (json and table):
-        training.tell(model, out, json)
+    if out is not None and not (asked.json and table):
+        training.tell(model, out, asked.json)
 
 
 @expand(config="Model", text="Text")

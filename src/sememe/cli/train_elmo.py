@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
 from sememe.cli import pretraining, training
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.networks.elmo_config import CasedTextSettings, ELMoTrainingConfig
 
@@ -22,40 +23,43 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "small", "medium", "original"]
 
 
-@expand(config="Training", text="Text")
+@dataclass(frozen=True, kw_only=True)
+class Sizes(pretraining.Sizes):
+    """The sizes of an ELMo that shall not be those of its preset."""
+
+    num_layers: Annotated[
+        int | None, typer.Option(help="LSTM layers each way, instead of the preset's.")
+    ] = None
+    num_cells: pretraining.NumCells = None
+    width: Annotated[
+        int | None, typer.Option(help="Numbers a layer gives, instead of the preset's.")
+    ] = None
+    filters: Annotated[
+        str | None, typer.Option(help='Filters over characters, such as "1:32 2:64 3:128".')
+    ] = None
+    num_highways: Annotated[
+        int | None, typer.Option(help="Highway layers, instead of the preset's.")
+    ] = None
+    dropout: pretraining.Dropout = None
+    cell_clip: Annotated[
+        float | None, typer.Option(help="Hold cells inside ± this, without cuDNN: slow.")
+    ] = None
+    output_clip: Annotated[
+        float | None, typer.Option(help="Hold projections inside ± this, without cuDNN: slow.")
+    ] = None
+
+
+@expand(asked=None, sizes=None, config="Training", text="Text")
 def elmo(
+    *,
     corpus: training.Corpus = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
+    asked: training.Asked,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
     input: Annotated[
         Literal["characters", "words", "subwords"],
         typer.Option(help="How words come in: by characters, a vector each, or by sub-words."),
     ] = "characters",
-    num_layers: Annotated[
-        int | None, typer.Option(help="LSTM layers each way, instead of the preset's.")
-    ] = None,
-    num_cells: pretraining.NumCells = None,
-    width: Annotated[
-        int | None, typer.Option(help="Numbers a layer gives, instead of the preset's.")
-    ] = None,
-    filters: Annotated[
-        str | None, typer.Option(help='Filters over characters, such as "1:32 2:64 3:128".')
-    ] = None,
-    num_highways: Annotated[
-        int | None, typer.Option(help="Highway layers, instead of the preset's.")
-    ] = None,
-    dropout: pretraining.Dropout = None,
-    cell_clip: Annotated[
-        float | None, typer.Option(help="Hold cells inside ± this, without cuDNN: slow.")
-    ] = None,
-    output_clip: Annotated[
-        float | None, typer.Option(help="Hold projections inside ± this, without cuDNN: slow.")
-    ] = None,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
+    sizes: Sizes,
     config: ELMoTrainingConfig,
     text: CasedTextSettings,
 ) -> None:
@@ -64,15 +68,7 @@ def elmo(
     The options carry the names of the Python call:
     sememe.ELMo(preset="tiny", budget="5m").fit("text.txt").
     """
-    from dataclasses import asdict
-
     from sememe.networks.elmo_model import ELMo
 
-    sizes = pretraining.given(
-        num_layers=num_layers, num_cells=num_cells, width=width, filters=filters,
-        num_highways=num_highways, dropout=dropout, cell_clip=cell_clip, output_clip=output_clip,
-    )  # fmt: skip
-    model = ELMo(preset, input=input, **sizes, **asdict(config))
-    pretraining.train(
-        model, corpus, text=text, store=store, out=out, resume=resume, json=json, quiet=quiet
-    )
+    model = ELMo(preset, input=input, **sizes.given(), **config.to_dict())
+    pretraining.train(model, corpus, text, asked)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from sememe.cli import pretraining, training
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.networks.pretraining_config import GPTTrainingConfig
 from sememe.text.settings import TextSettings
@@ -23,20 +23,16 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
 
 
-@expand(sizes=None, config="Training", text="Text")
+@expand(asked=None, sizes=None, config="Training", text="Text")
 def gpt(
     *,
     corpus: training.Corpus = None,
     mix: training.Mix = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
+    asked: training.Asked,
     preview: pretraining.Preview = False,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
     tokenizer: pretraining.Tokenizer = None,
-    sizes: pretraining.Sizes,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    sizes: pretraining.PretrainingSizes,
     config: GPTTrainingConfig,
     text: TextSettings,
 ) -> None:
@@ -45,13 +41,9 @@ def gpt(
     The options carry the names of the Python call:
     sememe.GPT(preset="tiny", budget="5m").fit("text.txt").
     """
-    from dataclasses import asdict
-
     from sememe.networks.pretraining import GPT
 
-    own = pretraining.given(**asdict(sizes), attention_dropout=sizes.dropout)
     pretraining.train(
-        GPT(preset, **own, **asdict(config)), training.by_language(corpus, mix), text=text,
-        tokenizer=tokenizer, store=store, out=out, resume=resume, preview=preview, json=json,
-        quiet=quiet,
+        GPT(preset, **sizes.given(), **config.to_dict()), training.by_language(corpus, mix), text,
+        asked, tokenizer=tokenizer, preview=preview,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sememe.cli import training
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import expand
 from sememe.cli.screen import examples, print_json
 from sememe.static.ngram.config import NGramConfig
 from sememe.text.settings import TextSettings
@@ -24,16 +24,11 @@ EXAMPLES = examples(
 )
 
 
-@expand(config="Model", text="Text")
+@expand(asked=None, config="Model", text="Text")
 def ngram(
-    corpus: training.Corpus = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
-    phrases: training.Phrases = 0,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
     *,
+    corpus: training.Corpus = None,
+    asked: training.Counting,
     config: NGramConfig,
     text: TextSettings,
 ) -> None:
@@ -45,19 +40,11 @@ def ngram(
     from sememe.progress import Reporter
     from sememe.static.ngram.model import NGram
 
-    out = training.checked_out(out, NGram.kind)
-    training.check("--phrases", phrases, 10)
-    model = NGram(config).fit(
-        corpus,
-        text=text,
-        phrases=phrases,
-        store=store,
-        out=out,
-        resume=resume,
-        progress=Reporter(quiet=quiet),
-    )
+    model = NGram(config)
+    out = training.checked_out(asked.out, model.kind)
+    training.fit(model, corpus, text, asked, Reporter(quiet=asked.quiet))
     figures = model.history.last()
-    if json:
+    if asked.json:
         print_json({"path": str(out), "words": len(model.vocabulary), **figures})
         return
     _tell(model, str(out), figures)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
 from sememe.cli import pretraining, training
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.options import expand, flag
 from sememe.cli.screen import examples
 from sememe.networks.nnlm_config import NNLMTrainingConfig
 from sememe.text.settings import TextSettings
@@ -24,11 +25,28 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "small", "medium"]
 
 
-@expand(config="Training", text="Text")
+@dataclass(frozen=True, kw_only=True)
+class Sizes(pretraining.Sizes):
+    """The sizes of an NNLM that shall not be those of its preset."""
+
+    window: Annotated[
+        int | None,
+        typer.Option(help="Words before the one to predict; with --ranking on each side."),
+    ] = None
+    dim: Annotated[
+        int | None, typer.Option(help="Numbers in a word's vector, instead of the preset's.")
+    ] = None
+    num_hidden: Annotated[
+        int | None, typer.Option(help="Units of the hidden layer, instead of the preset's.")
+    ] = None
+    dropout: pretraining.Dropout = None
+
+
+@expand(asked=None, sizes=None, config="Training", text="Text")
 def nnlm(
+    *,
     corpus: training.Corpus = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
+    asked: training.Asked,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "tiny",
     ranking: Annotated[
         bool,
@@ -37,21 +55,7 @@ def nnlm(
     direct: Annotated[
         bool, flag("--direct", help="Connect the vectors to the output, past the hidden layer too.")
     ] = False,
-    window: Annotated[
-        int | None,
-        typer.Option(help="Words before the one to predict; with --ranking on each side."),
-    ] = None,
-    dim: Annotated[
-        int | None, typer.Option(help="Numbers in a word's vector, instead of the preset's.")
-    ] = None,
-    num_hidden: Annotated[
-        int | None, typer.Option(help="Units of the hidden layer, instead of the preset's.")
-    ] = None,
-    dropout: pretraining.Dropout = None,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
+    sizes: Sizes,
     config: NNLMTrainingConfig,
     text: TextSettings,
 ) -> None:
@@ -60,16 +64,13 @@ def nnlm(
     The options carry the names of the Python call:
     sememe.NNLM(preset="tiny", budget="2m").fit("text.txt").
     """
-    from dataclasses import asdict
-
     from sememe.networks.nnlm_model import NNLM
 
-    sizes = pretraining.given(window=window, dim=dim, num_hidden=num_hidden, dropout=dropout)
     architecture = "ranking" if ranking else "softmax"
-    model = NNLM(preset, architecture=architecture, direct=direct, **sizes, **asdict(config))
-    pretraining.train(
-        model, corpus, text=text, store=store, out=out, resume=resume, json=json, quiet=quiet
+    model = NNLM(
+        preset, architecture=architecture, direct=direct, **sizes.given(), **config.to_dict()
     )
-    if not json:
+    pretraining.train(model, corpus, text, asked)
+    if not asked.json:
         word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
-        typer.echo(f"Try: sememe neighbors {out} {word}")
+        typer.echo(f"Try: sememe neighbors {asked.out} {word}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
-from sememe.cli import pretraining, training, translation
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli import pretraining, translation
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.networks.translation_config import RecurrentTrainingConfig
 
@@ -22,14 +23,30 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "small", "base"]
 
 
-@expand(reading=None, config="Training")
+@dataclass(frozen=True, kw_only=True)
+class Sizes(pretraining.Sizes):
+    """The sizes of an encoder and decoder that shall not be those of their preset."""
+
+    vocab_size: pretraining.VocabSize = None
+    num_layers: Annotated[
+        int | None, typer.Option(help="Layers on either side, instead of the preset's.")
+    ] = None
+    width: Annotated[
+        int | None, typer.Option(help="Numbers in a state, instead of the preset's.")
+    ] = None
+    embedding_size: Annotated[
+        int | None, typer.Option(help="Numbers in a token's vector, instead of the preset's.")
+    ] = None
+    max_length: pretraining.MaxLength = None
+    dropout: pretraining.Dropout = None
+
+
+@expand(asked=None, sizes=None, config="Training")
 def seq2seq(
     *,
     source: translation.Source,
     target: translation.Target = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
-    reading: translation.Reading,
+    asked: translation.Asked,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "small",
     attention: Annotated[
         Literal["multiplicative", "additive", "none"],
@@ -44,20 +61,7 @@ def seq2seq(
     ] = "after",
     cell: Annotated[Literal["lstm", "gru"], typer.Option(help="The kind of layers.")] = "lstm",
     tokenizer: pretraining.Tokenizer = None,
-    vocab_size: pretraining.VocabSize = None,
-    num_layers: Annotated[
-        int | None, typer.Option(help="Layers on either side, instead of the preset's.")
-    ] = None,
-    width: Annotated[
-        int | None, typer.Option(help="Numbers in a state, instead of the preset's.")
-    ] = None,
-    embedding_size: Annotated[
-        int | None, typer.Option(help="Numbers in a token's vector, instead of the preset's.")
-    ] = None,
-    max_length: pretraining.MaxLength = None,
-    dropout: pretraining.Dropout = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    sizes: Sizes,
     config: RecurrentTrainingConfig,
 ) -> None:
     """Train an encoder and a decoder of LSTM or GRU layers to translate, with attention or without.
@@ -66,18 +70,8 @@ def seq2seq(
     carry the names of the Python call:
     sememe.Seq2Seq(attention="additive", epochs=20).fit("train.en", "train.de").
     """
-    from dataclasses import asdict
-
     from sememe.tasks.translate import Seq2Seq
 
-    sizes = pretraining.given(
-        vocab_size=vocab_size, num_layers=num_layers, width=width, embedding_size=embedding_size,
-        max_length=max_length, dropout=dropout,
-    )  # fmt: skip
-    translation.train(
-        Seq2Seq(
-            preset, attention=attention, context=context, cell=cell, **sizes, **asdict(config)
-        ),
-        source, target, reading=reading, tokenizer=tokenizer, out=out, resume=resume, json=json,
-        quiet=quiet,
-    )  # fmt: skip
+    own = {**sizes.given(), **config.to_dict()}
+    model = Seq2Seq(preset, attention=attention, context=context, cell=cell, **own)
+    translation.train(model, source, target, asked, tokenizer)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from sememe.cli import pretraining, training, translation
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli import pretraining, translation
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.networks.translation_config import TranslationTrainingConfig
 
@@ -24,23 +24,19 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "small", "base", "big"]
 
 
-@expand(reading=None, sizes=None, config="Training")
+@expand(asked=None, sizes=None, config="Training")
 def transformer(
     *,
     source: translation.Source,
     target: translation.Target = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
-    reading: translation.Reading,
+    asked: translation.Asked,
     preset: Annotated[Preset, typer.Option(help="The size of the network.")] = "small",
     tokenizer: pretraining.Tokenizer = None,
-    sizes: pretraining.Sizes,
+    sizes: pretraining.TransformerSizes,
     norm: Annotated[
         Literal["post", "pre"],
         typer.Option(help="Normalise after each part, as in the paper, or before it."),
     ] = "post",
-    json: Json = False,
-    quiet: Quiet = False,
     config: TranslationTrainingConfig,
 ) -> None:
     """Train the Transformer to translate: attention alone, from pairs of texts.
@@ -49,12 +45,7 @@ def transformer(
     sub-words serves both languages. The options carry the names of the Python call:
     sememe.Transformer(preset="small", epochs=30).fit("train.en", "train.de").
     """
-    from dataclasses import asdict
-
     from sememe.tasks.translate import Transformer
 
-    own = pretraining.given(**asdict(sizes))
-    translation.train(
-        Transformer(preset, norm=norm, **own, **asdict(config)), source, target,
-        reading=reading, tokenizer=tokenizer, out=out, resume=resume, json=json, quiet=quiet,
-    )  # fmt: skip
+    model = Transformer(preset, norm=norm, **sizes.given(), **config.to_dict())
+    translation.train(model, source, target, asked, tokenizer)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from sememe.cli import pretraining, training
-from sememe.cli.options import Json, Quiet, expand
+from sememe.cli.options import expand
 from sememe.cli.screen import examples
 from sememe.networks.awd_config import ULMFiTTrainingConfig
 from sememe.text.settings import TextSettings
@@ -25,11 +26,26 @@ EXAMPLES = examples(
 Preset = Literal["tiny", "mini", "small", "medium", "original"]
 
 
-@expand(config="Training", text="Text")
+@dataclass(frozen=True, kw_only=True)
+class Sizes(pretraining.Sizes):
+    """The sizes of an AWD-LSTM that shall not be those of its preset."""
+
+    num_layers: Annotated[
+        int | None, typer.Option(help="LSTM layers, instead of the preset's.")
+    ] = None
+    num_cells: pretraining.NumCells = None
+    width: pretraining.Width = None
+    dropout_factor: Annotated[
+        float | None,
+        typer.Option(help="The paper's five shares that are left out, times this."),
+    ] = None
+
+
+@expand(asked=None, sizes=None, config="Training", text="Text")
 def ulmfit(
+    *,
     corpus: training.Corpus = None,
-    out: training.Out = None,
-    resume: training.Resume = False,
+    asked: training.Asked,
     start: Annotated[
         Path | None,
         typer.Option(
@@ -38,19 +54,7 @@ def ulmfit(
         ),
     ] = None,
     preset: Annotated[Preset, typer.Option(help="The size of a new network.")] = "tiny",
-    num_layers: Annotated[
-        int | None, typer.Option(help="LSTM layers, instead of the preset's.")
-    ] = None,
-    num_cells: pretraining.NumCells = None,
-    width: pretraining.Width = None,
-    dropout_factor: Annotated[
-        float | None,
-        typer.Option(help="The paper's five shares that are left out, times this."),
-    ] = None,
-    store: training.Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    *,
+    sizes: Sizes,
     config: ULMFiTTrainingConfig,
     text: TextSettings,
 ) -> None:
@@ -59,16 +63,9 @@ def ulmfit(
     The options carry the names of the Python call:
     sememe.ULMFiT(preset="tiny", budget="5m").fit("text.txt"); --from is its `start`.
     """
-    from dataclasses import asdict
-
     from sememe.networks.awd_model import ULMFiT
 
-    sizes = pretraining.given(
-        num_layers=num_layers, num_cells=num_cells, width=width, dropout_factor=dropout_factor
-    )
-    model = ULMFiT(preset, start=start, **sizes, **asdict(config))
+    model = ULMFiT(preset, start=start, **sizes.given(), **config.to_dict())
     # Text is read as that of the model to start from was, where nothing else is said.
     own = None if start is not None and text == TextSettings() else text
-    pretraining.train(
-        model, corpus, text=own, store=store, out=out, resume=resume, json=json, quiet=quiet
-    )
+    pretraining.train(model, corpus, own, asked)

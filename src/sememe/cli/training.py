@@ -65,20 +65,32 @@ EarlyStopping = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitting:
-    """What is asked of the commands that train word vectors."""
+class Asked:
+    """What is asked of every command that learns from a corpus."""
 
     out: Out = None
     resume: Resume = False
-    start: Start = None
-    phrases: Phrases = 0
     store: Store = None
+    json: Json = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Asked):
+    """What is asked of the commands that count words."""
+
+    phrases: Phrases = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting(Counting):
+    """What is asked of the commands that train word vectors."""
+
+    start: Start = None
     checkpoint_minutes: CheckpointMinutes = 10.0
     evaluate_every: EvaluateEvery = 0
     data: Data = None
     early_stopping: EarlyStopping = 0
-    json: Json = False
-    quiet: Quiet = False
 
 
 def checked_out(out: Path | None, kind: str) -> Path:
@@ -117,21 +129,30 @@ def train(model: StaticModel, corpus: list[str] | None, text: TextSettings, aske
 
     reporter = Reporter(quiet=asked.quiet)
     out = checked_out(asked.out, model.kind)
-    check("--phrases", asked.phrases, 10)
     check("--checkpoint-minutes", asked.checkpoint_minutes)
-    model.fit(
-        corpus,
-        text=text,
-        phrases=asked.phrases,
+    fit(
+        model, corpus, text, asked, reporter,
         start=load(asked.start) if asked.start else None,
-        store=asked.store,
-        out=out,
-        resume=asked.resume,
         checkpoint_minutes=asked.checkpoint_minutes or math.inf,
         callbacks=callbacks(asked.evaluate_every, asked.data, asked.early_stopping, reporter),
-        progress=reporter,
-    )
+    )  # fmt: skip
     tell(model, out, asked.json)
+
+
+def fit(
+    model: StaticModel,
+    corpus: list[str] | None,
+    text: TextSettings,
+    asked: Counting,
+    reporter: Reporter,
+    **more: Any,
+) -> None:
+    """Fit a model with what is asked of all that count words, and with more."""
+    check("--phrases", asked.phrases, 10)
+    model.fit(
+        corpus, text=text, phrases=asked.phrases, store=asked.store, out=asked.out,
+        resume=asked.resume, progress=reporter, **more,
+    )  # fmt: skip
 
 
 def check(name: str, value: float, high: float = 1e15) -> None:

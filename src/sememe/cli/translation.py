@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sememe.cli.options import flag
+from sememe.cli.options import Json, Quiet, flag
 from sememe.cli.screen import print_json
-from sememe.cli.training import checked_out
+from sememe.cli.training import Out, Resume, checked_out
 
 if TYPE_CHECKING:
     from sememe.tasks.translate import Translator
@@ -46,14 +46,18 @@ Encoding = Annotated[str, typer.Option(help="Encoding of the texts.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Which pairs choose the weights, and how pairs are read."""
+class Asked:
+    """What is asked of the commands that learn from pairs of texts."""
 
+    out: Out = None
+    resume: Resume = False
     dev_source: DevSource = None
     dev_target: DevTarget = None
     column: Columns = None
     skip_bad: SkipBad = False
     encoding: Encoding = "utf-8"
+    json: Json = False
+    quiet: Quiet = False
 
 
 def columns_of(given: list[str] | None) -> dict[str, str] | None:
@@ -75,31 +79,26 @@ def train(
     model: Translator,
     source: str,
     target: str | None,
-    *,
-    reading: Reading,
+    asked: Asked,
     tokenizer: Path | None,
-    out: Path | None,
-    resume: bool,
-    json: bool,
-    quiet: bool,
 ) -> None:
     """Fit a model that translates as the options say, and tell how it went."""
     from sememe.errors import OptionError
     from sememe.progress import Reporter
 
-    dev: Any = reading.dev_source
-    if reading.dev_target is not None:
+    dev: Any = asked.dev_source
+    if asked.dev_target is not None:
         if dev is None:
             raise OptionError("--dev-target needs --dev-source.")
-        dev = dev, reading.dev_target
-    out = checked_out(out, model.kind)
+        dev = dev, asked.dev_target
+    out = checked_out(asked.out, model.kind)
     model.fit(
-        source, target, dev=dev, columns=columns_of(reading.column), skip_bad=reading.skip_bad,
-        encoding=reading.encoding, tokenizer=tokenizer, out=out, resume=resume,
-        progress=Reporter(quiet=quiet),
+        source, target, dev=dev, columns=columns_of(asked.column), skip_bad=asked.skip_bad,
+        encoding=asked.encoding, tokenizer=tokenizer, out=out, resume=asked.resume,
+        progress=Reporter(quiet=asked.quiet),
     )  # fmt: skip
     figures = model.history.last()
-    if json:
+    if asked.json:
         print_json({"path": str(out), "figures": figures, "scores": model.scores})
         return
     typer.echo(f"Saved {type(model).__name__} {model.preset} to {out}")
