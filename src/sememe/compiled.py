@@ -36,7 +36,8 @@ def _kernels_dir() -> Path:
 
 def is_first_use() -> bool:
     """Whether nothing has been compiled yet for these sources on this machine."""
-    return not _kernels_dir().exists()
+    # numba makes the folders as soon as kernels are imported; the files come with machine code.
+    return not any(_kernels_dir().rglob("*.nbc"))
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -119,3 +119,9 @@ def test_packed_files_are_as_long_as_what_is_in_them(tmp_path):
     assert words_in(iter(["a text"])) is None
     text = open_text(folder, TextSettings(), tmp_path / "t", max_words=words_in(folder))
     assert "drawn to fit" not in text.split
+
+
+def test_the_built_in_text_is_not_read_to_be_measured(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMEME_CACHE", str(tmp_path / "cache"))
+    assert 10**6 < words_in(None) < 10**7
+    assert not (tmp_path / "cache").exists()

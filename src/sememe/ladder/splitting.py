@@ -20,6 +20,7 @@ BUILT_IN = "docstrings of the installed Python packages"
 # Those whose sources are read in seconds, for the smallest budgets.
 FEW_PACKAGES = ("python", "scipy", "matplotlib", "sympy")
 _FEW_WORDS = 1_500_000
+_ALL_WORDS = 2_900_000  # about; to count them all sources would have to be read
 TRAIN, HELDOUT = "train.jsonl", "heldout.jsonl"
 _HELDOUT_WORDS = 60_000
 _SHARES = (0.02, 0.1)  # of the documents, at least and at most
@@ -160,6 +161,8 @@ def _share_kept(corpus: Any, max_words: int) -> float:
 
 def words_in(corpus: Any) -> int | None:
     """About how many words there are, by the sizes of files, packed or not; None: not known."""
+    if corpus is None:
+        return _ALL_WORDS
     num_bytes = stream.total_bytes(corpus)
     names = [corpus] if isinstance(corpus, (str, Path)) else corpus
     if num_bytes is not None and isinstance(names, (list, tuple)):
