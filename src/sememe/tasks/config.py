@@ -19,12 +19,13 @@ DEFAULT_EPOCHS = 3.0
 HEAD_RATE = 1e-3
 
 
-def default_rate(width: int) -> float:
-    """The highest step size for a network of that width: the papers' for base and large.
+def default_rate(width: int, num_layers: int) -> float:
+    """The highest step size for a network of these sizes: the papers' for base and large.
 
     Small networks learn little at their rates; Turc et al. 2019 tried up to 3e-4.
     """
-    for least, rate in ((1_024, 2e-5), (768, 5e-5), (384, 1e-4), (256, 3e-4)):
+    middle = 1e-4 if num_layers > 4 else 2e-4
+    for least, rate in ((1_024, 2e-5), (768, 5e-5), (384, middle), (256, 3e-4)):
         if width >= least:
             return rate
     return 5e-4
@@ -39,7 +40,7 @@ class FinetuneConfig(TrainingConfig):
     epochs: float = option(0.0, "Passes over the rows; 3 when nothing else says when to stop.")
     batch_size: int = option(32, "Rows of a step, all processes together.")
     length: int = option(128, "Most tokens of a row; longer ones are cut, and counted aloud.")
-    learning_rate: float = option(0.0, "Highest step size; 0 takes one by the network's width.")
+    learning_rate: float = option(0.0, "Highest step size; 0 takes one by the network's size.")
     warmup: float = option(0.1, "Steps in which the rate rises; below 1 their share of all.")
     beta2: float = option(0.999, "How slowly Adam forgets the sizes of gradients.")
     compile: Literal["auto", "yes", "no"] = option(

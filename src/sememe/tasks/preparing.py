@@ -165,7 +165,8 @@ def resolved(config: FinetuneConfig, encoder: Any) -> FinetuneConfig:
     if isinstance(encoder, WordEncoder | AWDEncoder):
         rate, epochs = encoder.default_rate, encoder.default_epochs
     else:
-        rate = HEAD_RATE if config.is_frozen else default_rate(encoder.network.config.width)
+        sizes = encoder.network.config
+        rate = HEAD_RATE if config.is_frozen else default_rate(sizes.width, sizes.num_layers)
         epochs = DEFAULT_EPOCHS
     if config.steps or config.budget:
         epochs = 0.0
