@@ -12,63 +12,25 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sememe.cores import available_cores
 from sememe.errors import OptionError
+from sememe.examples.pair_settings import PairSettings
 from sememe.progress import SILENT, Reporter
 from sememe.tokens.store import TokenStore
 
 if TYPE_CHECKING:
     from sememe.examples.cooccurrence_rows import Chunk, RowCounter, RowSums
 
-Weighting = Literal["flat", "harmonic"]
-Direction = Literal["both", "left", "right"]
-
-# Weights are multiples of this part of 1, so that sums are exact and their order does not matter:
-# 1/d is off by less than a float32 can tell, and two thousand million pairs fit a cell.
-_UNIT = 1 << 32
 _READ_AT_ONCE = 1 << 20
 _MAX_BLOCK_CELLS = 1 << 20
 # Columns 4, sums 8, rows 4, values 4 and their making 8; as much again to merge.
 _CELL_BYTES = 40
 _ENTRY_BYTES = 8
 _TOKEN_BYTES = 24
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairSettings:
-    """Which pairs of words are counted, and for how much."""
-
-    window: int = 10
-    weighting: Weighting = "harmonic"  # 1/d for two words d places apart, or 1
-    direction: Direction = "both"  # whose words a row counts: both sides, those before, behind
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be counted."""
-        if not 1 <= self.window <= 10_000:
-            raise OptionError(f"window must lie between 1 and 10,000, not {self.window}.")
-        if self.weighting not in ("flat", "harmonic"):
-            raise OptionError(f"weighting must be flat or harmonic, not {self.weighting!r}.")
-        if self.direction not in ("both", "left", "right"):
-            raise OptionError(f"direction must be both, left or right, not {self.direction!r}.")
-
-    @property
-    def unit(self) -> int:
-        """What a pair of neighbors counts in whole numbers."""
-        return _UNIT if self.weighting == "harmonic" else 1
-
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """What a word before and a word behind counts by distance, in parts of `unit`."""
-        if self.weighting == "flat":
-            weights = np.ones(self.window, np.int64)
-        else:
-            weights = np.rint(_UNIT / np.arange(1, self.window + 1)).astype(np.int64)
-        none = weights[:0]
-        is_left, is_right = self.direction != "right", self.direction != "left"
-        return weights if is_left else none, weights if is_right else none
 
 
 class Cells(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sememe.examples.pair_settings import PairSettings
 from sememe.options import Config, check_choices, check_ranges, option
 from sememe.storage.sizes import parse_size
 
@@ -12,16 +13,9 @@ Transform = Literal["counts", "log", "ppmi"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountsConfig(Config):
+class CountsConfig(PairSettings, Config):
     """What is counted and what becomes of it (Levy, Goldberg & Dagan 2015, section 3)."""
 
-    window: int = option(10, "Furthest context word on each side.")
-    weighting: Literal["flat", "harmonic"] = option(
-        "harmonic", "Two words d places apart count 1/d (harmonic) or 1 (flat)."
-    )
-    direction: Literal["both", "left", "right"] = option(
-        "both", "Count the words on both sides, those before (left) or those behind (right)."
-    )
     transform: Transform = option(
         "ppmi", "Keep the counts, their logarithm, or positive mutual information."
     )
@@ -37,14 +31,10 @@ class CountsConfig(Config):
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
-        check_choices(
-            self,
-            weighting=("flat", "harmonic"),
-            direction=("both", "left", "right"),
-            transform=("counts", "log", "ppmi"),
-        )
+        super().__post_init__()
+        check_choices(self, transform=("counts", "log", "ppmi"))
         check_ranges(
-            self, window=(1, 1_000), shift=(1e-6, 1e6), smoothing=(0, 1), dim=(0, 10_000),
+            self, shift=(1e-6, 1e6), smoothing=(0, 1), dim=(0, 10_000),
             eigenvalue_weight=(-1, 2), min_count=(1, 10**12), max_words=(0, 2**31),
             seed=(0, 2**63 - 1), workers=(0, 1_024),
         )  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from sememe.cores import in_order
-from sememe.examples.cooccurrence import PairSettings, count_pairs
+from sememe.examples.cooccurrence import count_pairs
 from sememe.progress import Reporter
 from sememe.static.counts import kernels
 from sememe.static.counts.config import CountsConfig
@@ -82,11 +83,7 @@ def _count(
     folder: Path,
     reporter: Reporter,
 ) -> SparseMatrix:
-    settings = PairSettings(
-        window=config.window,
-        weighting=config.weighting,
-        direction=direction,  # type: ignore[arg-type]
-    )
+    settings = replace(config, direction=direction)  # type: ignore[arg-type]
     writer = MatrixWriter(folder / f"counts-{direction}", num_words)
     with writer:
         for cells in count_pairs(

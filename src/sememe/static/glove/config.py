@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sememe.errors import OptionError
+from sememe.examples.pair_settings import PairSettings
 from sememe.options import Config, check_choices, check_ranges, option
 from sememe.storage.sizes import parse_size
 
@@ -13,20 +14,14 @@ MAX_WORDS = 1 << 23
 
 
 @dataclass(frozen=True, kw_only=True)
-class GloVeConfig(Config):
+class GloVeConfig(PairSettings, Config):
     """What GloVe learns and how (Pennington et al. 2014); defaults of the released C program.
 
     Only dim (50 there) and min_count (1) differ: they are those of our other models.
     """
 
-    dim: int = option(100, "Numbers in a vector.")
     window: int = option(15, "Furthest context word on each side.")
-    weighting: Literal["flat", "harmonic"] = option(
-        "harmonic", "Two words d places apart count 1/d (harmonic) or 1 (flat)."
-    )
-    direction: Literal["both", "left", "right"] = option(
-        "both", "Count the words on both sides, those before (left) or those behind (right)."
-    )
+    dim: int = option(100, "Numbers in a vector.")
     x_max: float = option(100.0, "Counts from here on weigh the same.")
     alpha: float = option(0.75, "Lower counts weigh (count / x_max) to this power.")
     min_count: int = option(5, "Leave out words that are rarer than this.")
@@ -44,14 +39,10 @@ class GloVeConfig(Config):
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
-        check_choices(
-            self,
-            weighting=("flat", "harmonic"),
-            direction=("both", "left", "right"),
-            vectors=("input", "output", "sum", "concat"),
-        )
+        super().__post_init__()
+        check_choices(self, vectors=("input", "output", "sum", "concat"))
         check_ranges(
-            self, dim=(1, 10_000), window=(1, 1_000), x_max=(1e-6, 1e30), alpha=(0, 10),
+            self, dim=(1, 10_000), x_max=(1e-6, 1e30), alpha=(0, 10),
             min_count=(1, 10**12), max_words=(0, 2**31), epochs=(1, 100_000),
             learning_rate=(0, 10), grad_clip=(1e-6, 1e6), seed=(0, 2**63 - 1),
             workers=(0, 1_024),

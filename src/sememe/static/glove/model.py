@@ -89,12 +89,9 @@ class GloVe(StaticModel):
         self, tokens: TokenStore, num_words: int, place: Path, request: Request
     ) -> CellFile:
         """The arranged counts: those a stopped run has left, or new ones."""
-        from sememe.examples.cooccurrence import PairSettings, count_pairs
+        from sememe.examples.cooccurrence import count_pairs
 
         config = self.config
-        settings = PairSettings(
-            window=config.window, weighting=config.weighting, direction=config.direction
-        )
         content = {
             **content_of(tokens, num_words),
             "window": config.window, "weighting": config.weighting, "direction": config.direction,
@@ -104,7 +101,7 @@ class GloVe(StaticModel):
             request.reporter.note(f"The counts in {place} are whole: they are used again.")
             return found
         cells = count_pairs(
-            tokens, num_words, settings, memory=config.num_bytes - BUFFER_BYTES,
+            tokens, num_words, config, memory=config.num_bytes - BUFFER_BYTES,
             workers=config.num_workers, scratch=place / SCRATCH, progress=request.reporter,
         )  # fmt: skip
         arranged = CellFile.write(place, cells, num_words, content)
