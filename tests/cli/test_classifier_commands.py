@@ -128,3 +128,9 @@ def test_mistakes_get_one_sentence(sememe, model, tmp_path: Path, arguments, mes
     ran = sememe(*arguments, fails=True)
     assert ran.code == 2 and message in ran.err and "Traceback" not in ran.err
     assert not (tmp_path / "m").exists()
+
+
+def test_a_model_without_labels_is_told_what_gives_them(sememe, corpus: Path):
+    sememe("train", "onehot", corpus, "--out", "words", "--quiet")
+    told = sememe("predict", "words", corpus, fails=True).err
+    assert told.startswith("Error: words is of kind onehot") and "sememe finetune" in told

@@ -172,3 +172,21 @@ def test_chinese_text_is_cut_and_kept(tmp_path: Path) -> None:
     assert len(store.sentence_ends) == 6
     assert "".join(store.vocabulary[word_id] for word_id in store.ids[:3]).startswith("我们在北京")
     assert open_or_build(path, TextSettings(language="zh"), min_count=2).path == store.path
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "is_told"),
+    [
+        ("en", "国王在早上看见了女王。\n", True),
+        ("zh", "国王在早上看见了女王。\n", False),
+        ("none", "国 王 在 早 上\n", False),
+        ("en", "王は猫を見た。\n", False),
+        ("en", "The word for king is 王.\n", False),
+    ],
+    ids=["uncut", "cut", "blanks", "japanese", "english"],
+)
+def test_chinese_that_is_not_cut_is_told_of(tmp_path, language, words, is_told):
+    path, heard = tmp_path / "text.txt", Notes()
+    path.write_text(words * 3, encoding="utf-8")
+    open_or_build(path, TextSettings(language=language), min_count=1, progress=heard)
+    assert any("--language zh" in note for note in heard.lines) == is_told

@@ -37,6 +37,7 @@ from sememe.options import changed
 from sememe.progress import Reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_json
 from sememe.text.settings import TextSettings
+from sememe.tokens.advice import note_uncut_chinese
 
 KIND = "ladder"
 # Options that may change between a run and its continuation.
@@ -131,6 +132,7 @@ class _Run:
             corpus, self.settings, self.out / "text", max_words=plan.max_words,
             seed=self.config.seed, progress=self.view,
         )  # fmt: skip
+        note_uncut_chinese(text.words.vocabulary, self.settings, self.view.note)
         plan = plan.for_text(text.words.num_tokens)
         brief = Brief(
             text=text, plan=plan, config=self.config, chosen=self.ladder.chosen,

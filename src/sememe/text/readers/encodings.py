@@ -29,7 +29,8 @@ def utf8_blocks(source: Source, settings: TextSettings) -> Iterator[bytes]:
 def _wrong_byte(name: str, offset: int, encoding: str, reason: str) -> InputError:
     return InputError(
         f"{name} is not {encoding} at byte {offset:,} ({reason}); choose its encoding with "
-        "--encoding (for example --encoding latin-1), or --errors replace to read on."
+        "--encoding (gb18030 for much Chinese text, latin-1 for Western European), or "
+        "--errors replace to read on."
     )
 
 

@@ -129,7 +129,11 @@ def load_folder(folder: Path, kind: type[FastTextClassifier]) -> FastTextClassif
     """Open a model folder; its tensors are memory-mapped."""
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("kind") != kind.kind:
-        raise ArtifactError(f"{folder} is not a {kind.kind} model; sememe.load may open it.")
+        found = manifest.get("kind") if isinstance(manifest, dict) else None
+        raise ArtifactError(
+            f"{folder} is of kind {found}, which gives no labels; sememe finetune and "
+            "sememe train fasttext --supervised make models that do."
+        )
     check_format(folder, manifest, FORMAT)
     try:
         model = kind(FastTextClassifierConfig(**manifest["config"]))
