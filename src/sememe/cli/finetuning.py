@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli.finetuned import tell
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.options import Json, Quiet, expand, flag, named
 from sememe.cli.training import checked_out
 from sememe.tasks.config import FinetuneConfig
 
@@ -177,13 +177,8 @@ def split_labels(text: str) -> list[str]:
 
 def reading_of(column: list[str] | None, skip_bad: bool, encoding: str) -> dict[str, Any]:
     """How rows are read, as Task.fit takes it."""
-    from sememe.errors import OptionError
-
     columns: dict[str, Any] = {}
-    for part in column or []:
-        role, has_name, name = part.partition("=")
-        if not has_name or not name:
-            raise OptionError(f"--column takes what=name, such as text=review, not {part!r}.")
+    for role, name in named(column, "--column", "text=review"):
         if role in columns:  # the choices of a question stand in several columns
             before = columns[role]
             columns[role] = [*(before if isinstance(before, list) else [before]), name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -61,6 +61,17 @@ def _parameter(field: Any, kind: Any, panel: str) -> inspect.Parameter:
         default=field.default,
         annotation=Annotated[kind, option],
     )
+
+
+def named(given: list[str] | None, option: str, example: str) -> Iterator[tuple[str, str]]:
+    """Cut in two what an option is given, such as text=review; `example` is shown to others."""
+    from sememe.errors import OptionError
+
+    for item in given or []:
+        what, _, name = item.partition("=")
+        if not (what and name):
+            raise OptionError(f"{option} takes two parts with = between, such as {example}, not {item!r}.")
+        yield what, name
 
 
 def expand(**panels: str | None) -> Callable[[Function], Function]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli.failures import remember_out
-from sememe.cli.options import Json, Quiet, flag
+from sememe.cli.options import Json, Quiet, flag, named
 from sememe.cli.screen import print_json
 
 if TYPE_CHECKING:
@@ -114,10 +114,7 @@ def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:
     if corpus:
         raise OptionError("Give a corpus, or the text of each language with --mix, not both.")
     found: dict[str, list[str]] = {}
-    for item in mix:
-        language, mark, place = item.partition("=")
-        if not (mark and language and place):
-            raise OptionError(f"--mix must be a language and its text, such as zh=news/: {item!r}.")
+    for language, place in named(mix, "--mix", "zh=news/"):
         found.setdefault(language, []).append(place)
     return found
 

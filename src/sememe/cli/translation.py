@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sememe.cli.options import Json, Quiet, flag
+from sememe.cli.options import Json, Quiet, flag, named
 from sememe.cli.screen import print_json
 from sememe.cli.training import Out, Resume, checked_out
 
@@ -60,21 +60,6 @@ class Asked:
     quiet: Quiet = False
 
 
-def columns_of(given: list[str] | None) -> dict[str, str] | None:
-    """Read source=en and target=de."""
-    from sememe.errors import OptionError
-
-    found = {}
-    for item in given or []:
-        role, mark, name = item.partition("=")
-        if not (mark and role and name):
-            raise OptionError(
-                f"--column must be a side and its column, such as source=en: {item!r}."
-            )
-        found[role] = name
-    return found or None
-
-
 def train(
     model: Translator,
     source: str,
@@ -92,8 +77,9 @@ def train(
             raise OptionError("--dev-target needs --dev-source.")
         dev = dev, asked.dev_target
     out = checked_out(asked.out, model.kind)
+    columns = dict(named(asked.column, "--column", "source=en"))
     model.fit(
-        source, target, dev=dev, columns=columns_of(asked.column), skip_bad=asked.skip_bad,
+        source, target, dev=dev, columns=columns or None, skip_bad=asked.skip_bad,
         encoding=asked.encoding, tokenizer=tokenizer, out=out, resume=asked.resume,
         progress=Reporter(quiet=asked.quiet),
     )  # fmt: skip
