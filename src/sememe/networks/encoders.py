@@ -6,7 +6,7 @@ B sequences, T positions of one, N tokens of all sequences laid end to end, D wi
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from sememe.networks.features import choose_layers
 from sememe.networks.gpt import GPTNetwork
 from sememe.networks.readers import BiLSTM, Mix
 from sememe.networks.rows import Rows, unpadded_rows
+from sememe.training.objective import precision_of
 
 MIX = "mix"
 
@@ -90,15 +91,7 @@ class UnderHead(Encoder):
 
     network: Any
     is_frozen: bool
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return cast(torch.dtype, self.network.precision)
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
+    precision = precision_of("network")
 
     def train(self, mode: bool = True) -> Self:
         """Switch dropout; a frozen network gives the same vectors each time."""

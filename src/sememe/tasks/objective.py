@@ -20,6 +20,7 @@ from sememe.networks.grouping import grouped
 from sememe.networks.heads import Head, Labelled
 from sememe.tasks.items import Item, ItemBatch
 from sememe.training.feeding import Part, fed, to_device
+from sememe.training.objective import precision_of
 
 _TOKENS_AT_ONCE = {"cuda": 65_536, "cpu": 4_096, "mps": 16_384}
 
@@ -35,6 +36,8 @@ class Prepared(NamedTuple):
 class TaskObjective(nn.Module):
     """What an encoder and a head learn together, and perhaps the language model's lesson too."""
 
+    precision = precision_of("encoder")
+
     def __init__(self, encoder: Any, head: Head, *, lm_weight: float = 0.0) -> None:
         super().__init__()
         self.encoder, self.head, self.lm_weight = encoder, head, lm_weight
@@ -47,15 +50,6 @@ class TaskObjective(nn.Module):
         self._needs_tokens = bool(lm_weight) or not has_short_way
         self._is_compiled = False
         self._layers = trained_layers(self)
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return self.encoder.precision
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.encoder.precision = value
 
     def compile(self, **options: Any) -> None:
         """Compile the encoder, in place."""

@@ -42,23 +42,27 @@ class Objective(Protocol):
         """The share of a batch in the loss, and the sums of its figures."""
 
 
+def precision_of(part: str) -> Any:
+    """What flows between the layers of a part, as a property of the module that has the part."""
+
+    def read(module: Any) -> torch.dtype:
+        return cast(torch.dtype, getattr(module, part).precision)
+
+    def write(module: Any, value: torch.dtype) -> None:
+        getattr(module, part).precision = value
+
+    return property(read, write)
+
+
 class NetworkObjective(nn.Module):
     """The base of objectives that train one network, which knows what flows between its layers."""
 
     network: Any
+    precision = precision_of("network")
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
-
-    @property
-    def precision(self) -> torch.dtype:
-        """What flows between the layers."""
-        return cast(torch.dtype, self.network.precision)
-
-    @precision.setter
-    def precision(self, value: torch.dtype) -> None:
-        self.network.precision = value
 
     def compile(self, **options: Any) -> None:
         """Nothing, unless an objective knows how: LSTMs have a program of their own already."""
