@@ -22,6 +22,7 @@ from sememe.ladder.results import Machine, Results, Rung
 from sememe.ladder.rungs import SPECS, choose
 from sememe.ladder.running import Ladder
 from sememe.ladder.text import open_text
+from sememe.ladder.view import scores_line
 from sememe.progress import SILENT
 from sememe.storage.checkpoints import Checkpoints
 from sememe.text.settings import TextSettings
@@ -45,7 +46,7 @@ def figures(results: Results) -> dict[tuple[str, str], tuple[list[float], str]]:
     return {(cell.rung, cell.task): (cell.scores, cell.why) for cell in results.cells}
 
 
-def test_beside_each_other_rungs_come_to_the_same_table(corpus, tmp_path, monkeypatch):
+def test_beside_each_other_rungs_come_to_the_same_table(corpus, tmp_path, monkeypatch, capsys):
     ladder = Ladder(tokens=20_000, rungs="onehot,skipgram,bert", **FEW)
     monkeypatch.setattr(plan, "_helpers", lambda config, machine: 0)
     alone = ladder.run(corpus, out=tmp_path / "alone")
@@ -57,7 +58,12 @@ def test_beside_each_other_rungs_come_to_the_same_table(corpus, tmp_path, monkey
     said = "had the GPU for themselves"
     assert said in " ".join(together.notes) and said not in " ".join(alone.notes)
     before = (tmp_path / "together" / "models" / "bert" / "model.safetensors").stat().st_mtime_ns
-    again = ladder.run(corpus, out=tmp_path / "together", resume=True)
+    capsys.readouterr()
+    again = ladder.run(corpus, out=tmp_path / "together", resume=True, progress=True)
+    told = capsys.readouterr().err.splitlines()
+    for rung in again.rungs:  # what is finished is told, too
+        assert sum(line.startswith(f"{rung.name}: ") for line in told) == 2
+        assert f"{rung.name}: {scores_line(again, rung.name)}" in told
     after = (tmp_path / "together" / "models" / "bert" / "model.safetensors").stat().st_mtime_ns
     assert figures(again) == figures(alone) and before == after
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ladder_texts import TOPICS, chinese_documents, documents, write
+from made_results import made_results
+from rich.cells import cell_len
+from rich.console import Console
 from typer.testing import CliRunner
 
 from sememe.cli.app import app
@@ -17,7 +22,7 @@ from sememe.errors import InputError, OptionError, WriteError
 from sememe.ladder.results import Results
 from sememe.ladder.running import Ladder
 from sememe.ladder.tasks import parse_tasks
-from sememe.ladder.view import View, score_tables
+from sememe.ladder.view import View, score_tables, scores_line
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors
 
@@ -229,5 +234,29 @@ def test_a_log_gets_plain_lines(tmp_path, capsys):
     ladder.run(corpus, out=tmp_path / "out", progress=True)
     told = capsys.readouterr().err.splitlines()
     assert any(line.startswith("counts: ") and " MB" in line for line in told)
+    again = ladder.run(corpus, out=tmp_path / "out", progress=True, resume=True)
+    scores = [f"{rung.name}: {scores_line(again, rung.name)}" for rung in again.rungs]
+    assert set(scores) <= set(capsys.readouterr().err.splitlines())
     ladder.run(corpus, out=tmp_path / "quiet", progress=False)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_terminal_of_any_width_gets_whole_titles_and_figures(width):
+    long = [f"analogies: {name}-analogies" for name in ("google", "msr", "ca8-semantic")] * 4
+    results = made_results("zh")
+    tasks = [replace(results.tasks[n % 2], name=f"t{n}", title=t) for n, t in enumerate(long)]
+    cells = [replace(cell, task=f"t{n}") for n in range(len(long)) for cell in results.cells
+             if cell.task == results.tasks[n % 2].name]  # fmt: skip
+    results = replace(results, tasks=[*tasks, results.tasks[3]], cells=cells)
+    screen = Console(width=width, file=io.StringIO(), legacy_windows=False)
+    tables = score_tables(results, width)
+    for table in tables:
+        screen.print(table)
+    lines = screen.file.getvalue().splitlines()
+    assert max(map(cell_len, lines)) <= width and "…" not in screen.file.getvalue()
+    words = " ".join(lines).split()
+    assert words.count("google-analogies") == 4 and words.count("Perplexity") == 1
+    assert words.count("83.8") == 6 and words.count("30.4") == 1  # times stand once
+    assert 1 < len(tables) <= len(long) / 2
+    assert len(score_tables(results)) == 1

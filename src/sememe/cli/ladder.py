@@ -98,8 +98,8 @@ def _show(results: Results, out: Path) -> None:
     from sememe.progress.figures import format_duration
 
     screen = console()
-    if not screen.is_terminal:  # a file has room for all columns
-        screen.width = 400
+    if not screen.is_terminal:  # a log is read later, on a screen of today
+        screen.width = max(screen.width, 120)
     for table in score_tables(results, screen.width):
         screen.print(table)
     for rung in results.rungs:

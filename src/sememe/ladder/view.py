@@ -6,10 +6,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sememe.ladder.results import Results, Rung
+from sememe.ladder.results import Results, Rung, Task
 from sememe.progress import Reporter
 from sememe.progress.figures import format_count, format_duration
-from sememe.progress.reporter import Task
+from sememe.progress.reporter import Task as Work
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,16 +115,16 @@ class View(Reporter):
     def _console(self) -> Console | None:
         return None if self._table is None else self._table.console
 
-    def _open(self, task: Task) -> None:
+    def _open(self, task: Work) -> None:
         self._redraw(task, time.monotonic())
 
-    def _redraw(self, task: Task, now_s: float) -> float:
+    def _redraw(self, task: Work, now_s: float) -> float:
         task._mark(now_s)
         status = f"{task.title} " + " · ".join(task.describe())
         self.progress(next(reversed(self._now), ""), status)
         return _REDRAW_S if self._table is not None else 1.0
 
-    def _close(self, task: Task, has_failed: bool) -> None:
+    def _close(self, task: Work, has_failed: bool) -> None:
         self._draw()
 
     def _draw(self) -> None:
@@ -178,43 +178,64 @@ def scores_line(results: Results, name: str) -> str:
     return ", ".join(parts)
 
 
+_MOST_TITLE = 30
+_BETWEEN = 3  # characters from one column to the next
+
+
 def score_tables(results: Results, width: int = 0) -> list[Any]:
-    """The table as rich prints it, in as many parts as the width of the terminal asks for."""
+    """The table as rich prints it, in as many parts as the width of the terminal asks for.
+
+    rich narrows columns until a table fits, and would leave a letter or two of each.
+    """
+    from rich.cells import cell_len
+
+    first = min(max(cell_len(rung.title) for rung in results.rungs), _MOST_TITLE)
+    took = max(len("time"), *(len(_took(rung)) for rung in results.rungs))
+    parts: list[list[tuple[Task, int]]] = [[]]
+    used = 2 + first + _BETWEEN + took  # times stand in the first part
+    for task in results.tasks:
+        figures = [_shown(results, rung.name, task)[0] for rung in results.rungs]
+        # A title is broken between its words.
+        need = max(map(cell_len, [*task.title.split(), *figures]))
+        if width and parts[-1] and used + _BETWEEN + need > width:
+            parts.append([])
+            used = 2 + first
+        parts[-1].append((task, need))
+        used += _BETWEEN + need
+    return [_score_table(results, part, first, has_times=part is parts[0]) for part in parts]
+
+
+def _score_table(
+    results: Results, columns: list[tuple[Task, int]], first: int, *, has_times: bool
+) -> Table:
+    """One part of the table: some columns, and the baselines that they have."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    first = max(len(rung.title) for rung in results.rungs) + 14
-    parts: list[list[Any]] = [[]]
-    used = first
-    for task in results.tasks:
-        need = max(len(task.title), 11) + 2
-        if width and parts[-1] and used + need > width:
-            parts.append([])
-            used = first
-        parts[-1].append(task)
-        used += need
-    tables = []
-    for part in parts:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("rung", no_wrap=True)
-        table.add_column("time", justify="right", no_wrap=True)
-        for task in part:
-            table.add_column(task.title, justify="right", no_wrap=True)
-        for rung in results.rungs:
-            cells = [Text(*_shown(results, rung.name, task)) for task in part]
-            took = f"{rung.train_s:.1f} s" if rung.tokens else rung.state * (rung.state != "done")
-            table.add_row(rung.title, took, *cells)
-        names = dict.fromkeys(name for task in part for name in task.baselines)
-        for name in names:
-            values = [task.baselines.get(name) for task in part]
-            shown = ["" if value is None else f"{value:.1f}" for value in values]
-            table.add_row(Text(name, style="dim"), "", *(Text(one, style="dim") for one in shown))
-        tables.append(table)
-    return tables
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("rung", width=first, overflow="fold")
+    if has_times:
+        table.add_column("time", justify="right", vertical="bottom", no_wrap=True)
+    for task, need in columns:
+        table.add_column(task.title, justify="right", vertical="bottom", width=need)
+    tasks = [task for task, _ in columns]
+    for rung in results.rungs:
+        cells = [Text(*_shown(results, rung.name, task)) for task in tasks]
+        table.add_row(Text(rung.title), *[_took(rung)] * has_times, *cells)
+    for name in dict.fromkeys(name for task in tasks for name in task.baselines):
+        values = [task.baselines.get(name) for task in tasks]
+        shown = ["" if value is None else f"{value:,.1f}" for value in values]
+        row = [Text(one, style="dim") for one in (name, *[""] * has_times, *shown)]
+        table.add_row(*row)
+    return table
 
 
-def _shown(results: Results, rung: str, task: Any) -> tuple[str, str]:
+def _took(rung: Rung) -> str:
+    return f"{rung.train_s:.1f} s" if rung.tokens else rung.state * (rung.state != "done")
+
+
+def _shown(results: Results, rung: str, task: Task) -> tuple[str, str]:
     cell = results.cell(rung, task.name)
     if cell is None or cell.mean is None:
         return "–", "dim"
