@@ -4,6 +4,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from made_results import hostile_results, made_results
@@ -42,6 +43,38 @@ def test_picture_for_a_readme(theme, tmp_path):
     assert ("prefers-color-scheme" in text) == (theme == "auto")
     assert len(text) < 150_000
     assert "href" not in text and "url(" not in text
+
+
+def test_a_picture_shows_an_ambiguous_word_in_every_contextual_model(tmp_path):
+    results = made_results()
+    look = results.looks.contexts
+    assert look is not None
+    rungs = [replace(rung, state="done") for rung in results.rungs]
+    points = {**look.points, "gpt": look.points["bert"], "elmo": look.points["bert"]}
+    looks = replace(results.looks, contexts=replace(look, points=points))
+    path = write_picture(replace(results, rungs=rungs, looks=looks), tmp_path / "ladder.svg")
+    texts = [part.text for part in ElementTree.parse(path).iter() if part.tag.endswith("text")]
+    told = "2 uses, each with its own vector"
+    heads = [head for head, below in pairwise(texts) if below == told]
+    assert sorted(heads) == ["BERT", "ELMo", "GPT"]
+    assert "“axis”: dimension" in texts and "“axis”: plot" in texts
+
+
+def test_long_titles_are_broken_in_a_picture(tmp_path):
+    results = made_results()
+    tasks = [replace(task, title="analogies: google-analogies") for task in results.tasks] * 3
+    tasks = [replace(task, name=f"{task.name}{n}") for n, task in enumerate(tasks)]
+    cells = [replace(cell, task=f"{cell.task}{n}") for cell in results.cells for n in range(12)]
+    path = write_picture(replace(results, tasks=tasks, cells=cells), tmp_path / "ladder.svg")
+    texts = [part.text or "" for part in ElementTree.parse(path).iter()]
+    assert "Analogies:" in texts and not any("…" in text for text in texts)
+
+
+def test_headings_of_losses_are_whole():
+    results = made_results()
+    curve = [Point(1.0, 10**9, 0.02081), Point(82.4, 910_305_534, 0.00578)]
+    text = page(replace(results, rungs=[replace(rung, history=curve) for rung in results.rungs]))
+    assert "from 0.0208 to 0.00578, 910 M tokens<" in text
 
 
 def test_a_picture_is_refused_in_another_form(tmp_path):

@@ -10,6 +10,7 @@ from made_results import made_results
 from report_reader import Reader, rows_of
 
 from sememe.ladder.report import write_report
+from sememe.ladder.report.columns import in_parts
 from sememe.ladder.report.figures import count, duration, score
 from sememe.ladder.report.markdown import markdown
 from sememe.ladder.report.page import page
@@ -187,3 +188,38 @@ def test_what_was_run_is_told():
         assert "Vectors are frozen in sentence tasks." in text
     assert "num_layers 2, width 128" in shown and "init" not in shown
     assert "`` sememe train word2vec --out 'my `runs`' ``" in told
+
+
+def test_a_wide_table_is_folded_between_groups():
+    results = made_results()
+    groups = ["words"] * 7 + ["sentences"] * 5 + ["senses"] + ["language model"] * 2
+    tasks = [replace(results.tasks[0], name=f"t{n}", title=f"analogies: set-{n}", group=group)
+             for n, group in enumerate(groups)]  # fmt: skip
+    cells = [replace(cell, task=task.name, mean=10.0 + n, scores=[10.0 + n], sd=None)
+             for n, task in enumerate(tasks) for cell in results.cells
+             if cell.task == "odd"]  # fmt: skip
+    wide = replace(results, tasks=tasks, cells=cells)
+    assert [[task.name for task in part.tasks] for part in in_parts(wide)] == [
+        [f"t{n}" for n in range(7)], [f"t{n}" for n in range(7, 15)],
+    ]  # fmt: skip
+    reader, told = Reader(page(wide)), markdown(wide, {})
+    first, second = (rows_of(reader, index)["BERT"] for index in (0, 1))
+    assert first[:7] == [f"{10 + n}.0 ▽" for n in range(7)]
+    assert second[:8] == [f"{10 + n}.0 ▽" for n in range(7, 15)]
+    assert first[7:] == second[8:] == ["1 min 1 s", "18.2"]
+    lines = [line for line in told.splitlines() if line.startswith("| BERT | 1")]
+    assert [line.count("▽") for line in lines] == [7, 8]
+    assert in_parts(results) == [results] and in_parts(replace(results, tasks=[]))
+    # One group alone is cut evenly; what fits stays whole.
+    assert [len(part.tasks) for part in in_parts(replace(wide, tasks=[
+        replace(task, group="words") for task in tasks]))] == [8, 7]  # fmt: skip
+    assert len(in_parts(replace(wide, tasks=tasks[:11]))) == 1
+
+
+def test_the_summary_says_no_more_of_the_time_than_was_given():
+    assert "with a budget of 30 s of training each on 2 cores" in summary(made_results())[0]
+
+
+def test_a_figure_and_its_unit_stay_on_one_line():
+    noted = replace(made_results(), notes=["GPT has 69.0 % here"])
+    assert "GPT has 69.0\u00a0% here." in page(noted)

@@ -53,7 +53,7 @@ def place_labels(
             others = np.arange(len(centres)) != index
             boxes = np.concatenate([centres - sizes_N2 / 2, centres + sizes_N2 / 2], axis=1)[others]
             cost = cost + 3.0 * _overlap(places, size + 2, boxes).sum(axis=1)
-            cost += 1.0 * _overlap(places, size, spot_boxes).sum(axis=1)
+            cost += 3.0 * _overlap(places, size, spot_boxes).sum(axis=1)
             outside = np.maximum(low - (places - size / 2), 0) + np.maximum(
                 places + size / 2 - high, 0
             )

@@ -41,9 +41,11 @@ def thinned(points: list[Point], most: int = _MOST_POINTS) -> list[Point]:
 def _panel(rung: Rung, points: list[Point]) -> Panel:
     losses = [float(point.loss or 0.0) for point in points]
     first, last = losses[0], losses[-1]
-    told = f"from {first:.3g} to {last:.3g} in {duration(points[-1].seconds)}"
+    fell = f"from {first:.3g} to {last:.3g}"
+    told = f"{fell} in {duration(points[-1].seconds)}"
     panel = Panel(f"Loss of {rung.title}", _WIDTH, _HEIGHT, note=told)
-    heading(panel, rung.title, f"{told}, {count(points[-1].tokens)} tokens")
+    # The axis says how long.
+    heading(panel, rung.title, f"{fell}, {count(points[-1].tokens)} tokens")
     across = elapsed_scale(points[-1].seconds, _LEFT, _RIGHT)
     up = linear(losses, _BOTTOM, _TOP, num_ticks=3)
     axes(panel, across, up, right=_RIGHT)

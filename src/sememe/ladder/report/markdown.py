@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sememe.ladder.report.attention import name_of, strongest
+from sememe.ladder.report.columns import in_parts
 from sememe.ladder.report.costs import HEADINGS, cost_rows
 from sememe.ladder.report.figures import (
     DASH,
@@ -76,6 +77,18 @@ def _shown(pictures: Mapping[str, str], name: str) -> list[str]:
 
 def _scores(results: Results) -> list[str]:
     notes = Footnotes([])
+    tables = [_table(_score_rows(part, notes)) for part in in_parts(results)]
+    key = (
+        f"{spread_words(results)} Bold: best of its column; ≈: no further from the best than the "
+        "deviations of both, √(sd² + sd²); ▽: not above the best baseline of its column. "
+        "Baselines are in italics."
+    )
+    why = [f"{number}. {plain(text)}" for number, text in enumerate(notes.texts, start=1)]
+    below = ["No number because:", "\n".join(why)] if why else []
+    return [*tables, key, *below]
+
+
+def _score_rows(results: Results, notes: Footnotes) -> list[list[str]]:
     head = ["model", *(f"{plain(task.title)} ({plain(unit(task))}"
                        f"{'' if task.higher_is_better else ', lower is better'})"
                        for task in results.tasks)]  # fmt: skip
@@ -99,14 +112,7 @@ def _scores(results: Results) -> list[str]:
         values = [score(task.baselines[name]) if name in task.baselines else ""
                   for task in results.tasks]  # fmt: skip
         rows.append([f"*{plain(name)}*", *values])
-    key = (
-        f"{spread_words(results)} Bold: best of its column; ≈: no further from the best than the "
-        "deviations of both, √(sd² + sd²); ▽: not above the best baseline of its column. "
-        "Baselines are in italics."
-    )
-    why = [f"{number}. {plain(text)}" for number, text in enumerate(notes.texts, start=1)]
-    below = ["No number because:", "\n".join(why)] if why else []
-    return [_table(rows), key, *below]
+    return rows
 
 
 def _notes(results: Results) -> list[str]:

@@ -69,7 +69,10 @@ def _facts(results: Results) -> Markup:
         (str(len(done_rungs(results))), "models"),
         (budget_text(results).removesuffix(" of training"), "for each of them"),
         (str(len(results.tasks)), "tasks"),
-        (str(len(results.seeds)), "seed" if len(results.seeds) == 1 else "seeds"),
+        (
+            str(len(results.seeds)),
+            "training of each" if len(results.seeds) == 1 else "trainings of each",
+        ),
     ]
     if results.seconds:
         cells.append((duration(results.seconds), "in all"))

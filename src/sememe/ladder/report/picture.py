@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sememe.errors import OptionError
+from sememe.ladder.report.columns import in_parts
 from sememe.ladder.report.costs import known_costs
 from sememe.ladder.report.figures import (
     cell_text,
@@ -19,7 +21,7 @@ from sememe.ladder.report.figures import (
     text_width,
     unit,
 )
-from sememe.ladder.report.maps import style_entries, use_panels, word_panels
+from sememe.ladder.report.maps import is_one_point, style_entries, use_panels, word_panels
 from sememe.ladder.report.markup import Markup, escaped, tag
 from sememe.ladder.report.panels import Panel, legend_row, line, mark, text
 from sememe.ladder.report.quality import rank_panel
@@ -31,7 +33,7 @@ from sememe.ladder.report.standing import (
     state_text,
 )
 from sememe.ladder.report.theme import Theme, colors, family_look, template
-from sememe.ladder.results import Results, Rung, Task
+from sememe.ladder.results import ContextsLook, Results, Rung, Task
 from sememe.storage.folder import write_file
 
 _GAP, _MARGIN = 36.0, 28.0
@@ -82,7 +84,10 @@ def stacked(title: str, blocks: Sequence[Panel]) -> Panel:
 
 
 def write_picture(results: Results, path: str | Path, *, theme: Theme = "light") -> Path:
-    """Draw the table and three charts into one SVG file; `theme` is "light", "dark" or "auto"."""
+    """Draw the table, ranks, words and an ambiguous word into one SVG file.
+
+    `theme` is "light", "dark" or "auto".
+    """
     path = Path(path)
     # A column with one figure has nothing to compare, and a picture little room.
     tasks = [task for task in results.tasks if len(numbers(results, task)) > 1]
@@ -97,31 +102,30 @@ def write_picture(results: Results, path: str | Path, *, theme: Theme = "light")
 
 
 def _whole(results: Results) -> Panel:
-    table = _table_panel(results)
-    charts = [panel for panel in _charts(results) if panel is not None]
-    wide = sum(panel.width for panel in charts)
-    gap = max(_GAP, (table.width - wide) / max(len(charts) - 1, 1))
-    width = max(table.width, wide + gap * max(len(charts) - 1, 0)) if charts else table.width
-    high = max((panel.height for panel in charts), default=-_GAP)
-    whole = Panel(results.title, width, table.height + _GAP + high)
-    whole.add(table.svg(x=0.0, y=0.0))
-    x = 0.0
-    for panel in charts:
-        whole.add(panel.svg(x=x, y=table.height + _GAP))
-        x += panel.width + gap
-    return whole
-
-
-def _charts(results: Results) -> list[Panel | None]:
-    """Ranks against time, the words of a static model, the uses of a word in a contextual one."""
-    looks = results.looks
+    title, looks = results.title, results.looks
+    blocks = [_table_panel(part, has_title=not index)
+              for index, part in enumerate(in_parts(results))]  # fmt: skip
     words = word_panels(results, looks.pca) if looks.pca else []
-    uses = use_panels(results, looks.contexts) if looks.contexts else []
-    return [
+    drawn = [
         rank_panel(results, "time", width=340, height=300),
+        rank_panel(results, "size", width=340, height=300),
         _chosen(words, ("skipgram", "fasttext", "cbow"), "static"),
-        _with_senses(results, _chosen(uses, ("bert", "elmo"), "contextual")),
     ]
+    charts = [panel for panel in drawn if panel is not None]
+    if charts:
+        blocks.append(arranged(title, charts))
+    if looks.contexts and (uses := _uses(results, looks.contexts)):
+        word, senses = looks.contexts.word, [use.sense for use in looks.contexts.sentences]
+        entries = [(shape, color, f"“{word}”: {shortened(sense, 24)}")
+                   for shape, color, sense in style_entries(senses)]  # fmt: skip
+        blocks.append(arranged(title, uses, legend=entries[:4]))
+    return stacked(title, blocks)
+
+
+def _uses(results: Results, look: ContextsLook) -> list[Panel]:
+    """The uses of a word in every model that has a vector for each."""
+    drawn = use_panels(results, look)
+    return [panel for rung, panel in drawn if not is_one_point(look, rung)]
 
 
 def _chosen(drawn: Sequence[tuple[Rung, Panel]], names: Sequence[str], family: str) -> Panel | None:
@@ -131,39 +135,31 @@ def _chosen(drawn: Sequence[tuple[Rung, Panel]], names: Sequence[str], family: s
     return next(iter([*named, *of_family]), None)
 
 
-def _with_senses(results: Results, panel: Panel | None) -> Panel | None:
-    """Add the word and its senses below, where a page would have its legend."""
-    look = results.looks.contexts
-    if panel is None or look is None:
-        return panel
-    entries = style_entries([shortened(use.sense, 24) for use in look.sentences])
-    whole = Panel(panel.title, panel.width, 300)
-    whole.add(panel.svg(x=0.0, y=0.0))
-    whole.add(text(0, panel.height + 20, f"Uses of “{look.word}” by sense:", kind="axis"))
-    legend_row(whole, entries[:4], 0, panel.height + 40)
-    return whole
+_ROW, _COLUMN, _FIRST, _COST = 25.0, 88.0, 160.0, 78.0
 
 
-_ROW, _COLUMN, _FIRST, _COST = 25.0, 88.0, 160.0, 66.0
-
-
-def _table_panel(results: Results) -> Panel:
-    """The table as text and thin bars."""
+def _table_panel(results: Results, *, has_title: bool) -> Panel:
+    """The table, or a part of it, as text and thin bars."""
     tasks = results.tasks
     charts_width = 3 * 340 + 2 * _GAP
     column = max(_COLUMN, (charts_width - _FIRST - 2 * _COST) / max(len(tasks), 1))
     width = _FIRST + column * len(tasks) + 2 * _COST
+    heads = [_wrapped(headline(task.title), column - 8, 13.5) for task in tasks]
+    # Where the last line of the headings stands.
+    head_end = 30.0 * has_title + 14 * max(map(len, heads), default=1)
     has_baselines = any(best_baseline(task) for task in tasks)
-    rows_end = 100 + _ROW * len(results.rungs)
+    rows_end = head_end + 42 + _ROW * len(results.rungs)
     panel = Panel(results.title, width, rows_end + (10 if has_baselines else -14))
-    panel.add(text(0, 16, fitted(results.title, width, 18), kind="title"))
-    for index, task in enumerate(tasks):
-        _column_head(panel, task, _FIRST + column * (index + 1), column)
+    if has_title:
+        panel.add(text(0, 16, fitted(results.title, width, 18), kind="title"))
+    for index, (task, head) in enumerate(zip(tasks, heads, strict=True)):
+        _column_head(panel, task, head, _FIRST + column * (index + 1), head_end, column)
     for index, name in enumerate(("Training", "MB")):
-        panel.add(text(width - _COST * (1 - index), 58, name, kind="cell strong", anchor="end"))
-    panel.add(line(0, 80, width, 80, "rule"))
+        x = width - _COST * (1 - index)
+        panel.add(text(x, head_end, name, kind="cell strong", anchor="end"))
+    panel.add(line(0, head_end + 22, width, head_end + 22, "rule"))
     for index, rung in enumerate(results.rungs):
-        _table_row(panel, results, rung, 100 + _ROW * index, column)
+        _table_row(panel, results, rung, head_end + 42 + _ROW * index, column)
     if has_baselines:
         panel.add(line(0, rows_end - 14, width, rows_end - 14, "rule"))
         panel.add(text(19, rows_end + 5, "best baseline", kind="cell soft"))
@@ -175,24 +171,23 @@ def _table_panel(results: Results) -> Panel:
     return panel
 
 
-def _column_head(panel: Panel, task: Task, x: float, column: float) -> None:
-    for index, words in enumerate(_wrapped(headline(task.title), column - 8, 13.5)[::-1]):
-        panel.add(text(x, 58 - 14 * index, words, kind="cell strong", anchor="end"))
+def _column_head(
+    panel: Panel, task: Task, head: list[str], x: float, y: float, column: float
+) -> None:
+    for index, words in enumerate(head[::-1]):
+        panel.add(text(x, y - 14 * index, words, kind="cell strong", anchor="end"))
     metric = fitted(unit(task), column - 4, 10.5) if task.higher_is_better else "lower is better"
-    panel.add(text(x, 72, metric, kind="tick", anchor="end"))
+    panel.add(text(x, y + 14, metric, kind="tick", anchor="end"))
 
 
 def _wrapped(title: str, width: float, size: float) -> list[str]:
-    """A title on at most two lines."""
-    words = title.split()
-    if text_width(title, size) <= width or len(words) < 2:
-        return [fitted(title, width, size)]
-    cut = min(
-        range(1, len(words)),
-        key=lambda cut: max(len(" ".join(words[:cut])), len(" ".join(words[cut:]))),
-    )
-    parts = (" ".join(words[:cut]), " ".join(words[cut:]))
-    return [fitted(part, width, size) for part in parts]
+    """A title on as many lines as it needs, broken between words and behind hyphens."""
+    lines = [""]
+    for part in re.findall(r"[^\s-]*-|[^\s-]+|\s+", title):
+        if lines[-1] and text_width(lines[-1] + part, size) > width:
+            lines.append("")
+        lines[-1] += part if lines[-1] else part.lstrip()
+    return [fitted(words.strip(), width, size) for words in lines if words.strip()]
 
 
 def _table_row(panel: Panel, results: Results, rung: Rung, y: float, column: float) -> None:

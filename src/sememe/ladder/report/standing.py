@@ -159,8 +159,8 @@ def state_text(rung: Rung) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital and a full stop."""
-    text = text.strip()
+    """A text with a capital and a full stop; a figure and its % stay on one line."""
+    text = text.strip().replace(" %", "\N{NO-BREAK SPACE}%")
     if not text:
         return text
     text = text[0].upper() + text[1:]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from sememe.ladder.report.columns import in_parts
 from sememe.ladder.report.costs import known_costs
 from sememe.ladder.report.figures import (
     DASH,
     has_number,
     has_spread,
     headline,
+    listed,
     plural,
     score,
     unit,
@@ -40,8 +42,13 @@ _GROUPS = {
 
 
 def score_table(results: Results) -> Markup:
-    """The whole table with its footnotes and what its marks mean."""
+    """The whole table, a wide one in parts, with its footnotes and what its marks mean."""
     notes = Footnotes([])
+    tables = [_part(part, notes) for part in in_parts(results)]
+    return join(*tables, _key(results), _footnotes(notes))
+
+
+def _part(results: Results, notes: Footnotes) -> Markup:
     marks = {task.name: (best_rungs(results, task), near_best(results, task))
              for task in results.tasks}  # fmt: skip
     bodies = []
@@ -51,18 +58,20 @@ def score_table(results: Results) -> Markup:
     baselines = _baseline_rows(results)
     if baselines:
         bodies.append(tag("tbody", *baselines, class_="baselines"))
+    groups = listed([_GROUPS.get(group, group).lower()
+                     for group in dict.fromkeys(task.group for task in results.tasks)])  # fmt: skip
     table = tag(
         "table",
-        tag("caption", "Scores of every model on every task", class_="unseen"),
+        tag("caption", f"Scores of every model: {groups}", class_="unseen"),
         tag("thead", *_headings(results)),
         *bodies,
         class_="scores",
         style=f"--columns:{len(results.tasks) + len(_COSTS)}",
     )
-    region = tag(
-        "div", table, class_="scroll", tabindex=0, role="region", aria_label="Table of scores"
-    )
-    return join(region, _key(results), _footnotes(notes))
+    return tag(
+        "div", table, class_="scroll", tabindex=0, role="region",
+        aria_label=f"Table of scores: {groups}",
+    )  # fmt: skip
 
 
 def _headings(results: Results) -> list[Markup]:
