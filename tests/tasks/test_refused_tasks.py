@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 
 from quick_tasks import QUICK
 
+from hearing import Notes
 from sememe import Classify, Regress
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError
 
@@ -79,3 +80,11 @@ def test_a_foreign_head_of_one_number_is_a_score(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(several))
     with pytest.raises(ArtifactError, match="several labels at once"):
         Classify.load(tmp_path)
+
+
+@pytest.mark.parametrize(("words", "is_told"), [("слово", True), ("film 电影很好看", False)])
+def test_rows_that_a_model_cannot_read_are_told_of(bert, words, is_told):
+    rows = [(f"{words} {words}", label) for label in ("good", "bad")] * 20
+    heard = Notes()
+    Classify(bert, **QUICK | {"epochs": 1.0}).fit(rows, progress=heard)
+    assert ("unknown to this model" in heard) == is_told

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 
 from sememe.errors import InputError, OptionError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sememe.tasks.task import Task
 
 _HELD_OUT = 0x515  # the purpose of a stream of random numbers
+_MUCH_UNKNOWN = 0.2  # of the tokens: text of the model's own language has far fewer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +127,21 @@ def _encoded(task: Task, rows: list[Any], name: str, reporter: Reporter) -> list
             f"{num_cut:,} of {len(rows):,} {name} rows are longer than {task.config.length} tokens "
             "(length) and were cut."
         )
+    share = _share_unknown(task, items)
+    if share > _MUCH_UNKNOWN:
+        reporter.note(
+            f"{share:.0%} of the tokens of the {name} rows are unknown to this model: it was "
+            "trained on text of another kind or language, and does not see them."
+        )
     return items
+
+
+def _share_unknown(task: Task, items: list[Item]) -> float:
+    """The share of unknown tokens; 0 for models that spell every word."""
+    if task.coder.kind != "bert" or not items:
+        return 0.0
+    ids = np.concatenate([own.ids_T for item in items for own in item.sequences])
+    return float(np.mean(ids == task.coder.unknown_id))
 
 
 def balanced(items: Several[Item], num_labels: int) -> list[Item]:
