@@ -70,7 +70,9 @@ def named(given: list[str] | None, option: str, example: str) -> Iterator[tuple[
     for item in given or []:
         what, _, name = item.partition("=")
         if not (what and name):
-            raise OptionError(f"{option} takes two parts with = between, such as {example}, not {item!r}.")
+            raise OptionError(
+                f"{option} takes two parts with = between, such as {example}, not {item!r}."
+            )
         yield what, name
 
 
