@@ -52,6 +52,11 @@ def with_unit(value: float, task: Task) -> str:
     return f"{score(value)} %" if task.unit == "%" else f"{task.unit} {score(value)}".strip()
 
 
+def unbroken(text: str) -> str:
+    """A text whose figures and their % stay on one line."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def duration(seconds: float) -> str:
     """A stretch of time in at most two units."""
     if not math.isfinite(seconds):

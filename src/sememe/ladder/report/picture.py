@@ -58,18 +58,20 @@ def arranged(
     panels: Sequence[Panel],
     columns: int = 3,
     legend: Sequence[tuple[str, str, str]] = (),
+    width: float = 0.0,
 ) -> Panel:
-    """Several panels in rows, as one; above them what their marks mean."""
-    columns = min(columns, len(panels))
+    """Several panels in rows, as one, spread over a width; above them what their marks mean."""
     wide, high = max(panel.width for panel in panels), max(panel.height for panel in panels)
+    gap = max(_GAP, (width - columns * wide) / max(1, columns - 1))
+    columns = min(columns, len(panels))
     num_rows = math.ceil(len(panels) / columns)
     top = 32.0 if legend else 0.0
-    width, height = columns * (wide + _GAP) - _GAP, top + num_rows * (high + _GAP) - _GAP
-    whole = Panel(title, width, height)
+    height = top + num_rows * (high + _GAP) - _GAP
+    whole = Panel(title, columns * (wide + gap) - gap, height)
     legend_row(whole, legend, 0, 11)
     for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
-        whole.add(panel.svg(x=column * (wide + _GAP), y=top + row * (high + _GAP)))
+        whole.add(panel.svg(x=column * (wide + gap), y=top + row * (high + _GAP)))
     return whole
 
 
@@ -113,12 +115,12 @@ def _whole(results: Results) -> Panel:
     ]
     charts = [panel for panel in drawn if panel is not None]
     if charts:
-        blocks.append(arranged(title, charts))
+        blocks.append(arranged(title, charts, width=blocks[0].width))
     if looks.contexts and (uses := _uses(results, looks.contexts)):
         word, senses = looks.contexts.word, [use.sense for use in looks.contexts.sentences]
         entries = [(shape, color, f"“{word}”: {shortened(sense, 24)}")
                    for shape, color, sense in style_entries(senses)]  # fmt: skip
-        blocks.append(arranged(title, uses, legend=entries[:4]))
+        blocks.append(arranged(title, uses, legend=entries[:4], width=blocks[0].width))
     return stacked(title, blocks)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sememe.ladder.report.figures import has_number, has_spread
+from sememe.ladder.report.figures import has_number, has_spread, unbroken
 from sememe.ladder.results import Cell, Results, Rung, Task
 
 
@@ -160,7 +160,7 @@ def state_text(rung: Rung) -> str:
 
 def sentence(text: str) -> str:
     """A text with a capital and a full stop; a figure and its % stay on one line."""
-    text = text.strip().replace(" %", "\N{NO-BREAK SPACE}%")
+    text = unbroken(text.strip())
     if not text:
         return text
     text = text[0].upper() + text[1:]

@@ -11,6 +11,7 @@ from sememe.ladder.report.figures import (
     plural,
     score,
     small_number,
+    unbroken,
     unit,
     with_unit,
 )
@@ -32,7 +33,7 @@ LANGUAGES = {"en": "English", "zh": "Chinese"}
 def summary(results: Results) -> list[str]:
     """The sentences of the summary."""
     return [
-        line
+        unbroken(line)
         for line in (
             _what_was_run(results),
             _who_leads(results),
