@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,13 @@ def test_chinese(sememe, chinese_corpus):
     sememe(*TRAIN, chinese_corpus, "--language", "zh", "--out", "model", *SMALL)
     assert "红色" in package.load("model")
     assert sememe("neighbors", "model", "喜欢").out
+
+
+def test_a_short_text_is_told_to_need_more_passes(sememe, corpus):
+    told = sememe(*TRAIN, corpus, "--out", "model", *SMALL, "--quiet").out
+    (epochs,) = re.findall(r"try --epochs ([\d,]+)", told)
+    more = ("--epochs", epochs.replace(",", ""))
+    assert "--epochs" not in sememe(*TRAIN, corpus, "--out", "m", *SMALL, *more, "--quiet").out
 
 
 def test_every_way_to_give_the_same_text(sememe, corpus, tmp_path):

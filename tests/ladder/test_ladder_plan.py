@@ -61,6 +61,7 @@ def test_the_plan_is_said_with_an_estimate():
     tokens = LadderConfig(tokens=2_000_000)
     assert "2.00 M tokens" in said(make_plan(tokens, SMALL), SMALL, 3)[0]
     assert said_beforehand(make_plan(tokens, SMALL), ["counts"], 0.0) == []
+    assert "37 seconds" in said_beforehand(make_plan(config, SMALL), LINE, 37.2)[-1]
 
 
 def test_a_gpu_gets_large_steps_and_helpers():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sememe.text.settings import TextSettings
     from sememe.vectors import WordVectors
 
+_FEW_SEEN = 1_000_000  # words in all passes: after fewer, vectors hardly differ from one another
 Corpus = Annotated[
     list[str] | None,
     typer.Argument(
@@ -197,5 +198,9 @@ def tell(model: StaticModel, out: Path, as_json: bool) -> None:
         print_json({"path": str(out), **figures})
         return
     typer.echo(f"Saved {len(vectors):,} words × {vectors.dim} to {out}")
+    num_seen = model.plan.get("tokens", 0) * getattr(model.config, "epochs", 0)
+    if model.kind in ("word2vec", "fasttext") and num_seen < _FEW_SEEN:
+        epochs = math.ceil(_FEW_SEEN / model.plan["tokens"])
+        typer.echo(f"So short a text needs more passes: try --epochs {epochs:,}")
     word = vectors.vocabulary[min(50, len(vectors) - 1)]
     typer.echo(f"Try: sememe neighbors {out} {word}")

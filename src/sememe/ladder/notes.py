@@ -44,8 +44,10 @@ def said_beforehand(plan: Plan, names: Sequence[str], seconds: float) -> list[st
             parts.append(f"{others} on the cores")
         sentences.append(f"{', and '.join(parts)}; then all are asked side by side.")
     if plan.is_timed:
-        unit = "hours" if seconds >= 3_600 else "minutes"
-        sentences.append(f"All of it will take about {format_duration(seconds)} {unit}.")
+        units = (("hours", 3_600), ("minutes", 60))
+        unit = next((name for name, size in units if seconds >= size), "")
+        clock = f"{format_duration(seconds)} {unit}" if unit else f"{seconds:.0f} seconds"
+        sentences.append(f"All of it will take about {clock}.")
     return sentences
 
 
