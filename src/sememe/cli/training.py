@@ -201,6 +201,6 @@ def tell(model: StaticModel, out: Path, as_json: bool) -> None:
     num_seen = model.plan.get("tokens", 0) * getattr(model.config, "epochs", 0)
     if model.kind in ("word2vec", "fasttext") and num_seen < _FEW_SEEN:
         epochs = math.ceil(_FEW_SEEN / model.plan["tokens"])
-        typer.echo(f"So short a text needs more passes: try --epochs {epochs:,}")
+        typer.echo(f"So short a text needs more passes: try --epochs {epochs}")
     word = vectors.vocabulary[min(50, len(vectors) - 1)]
     typer.echo(f"Try: sememe neighbors {out} {word}")
