@@ -192,6 +192,15 @@ def test_windows_end_where_the_network_knows_positions(name, request, monkeypatc
     assert max(item.num_tokens for item in items) == 30
 
 
+def test_a_task_that_was_saved_knows_as_many_positions(bert, opinions, monkeypatch, tmp_path):
+    monkeypatch.setattr(bert[0], "seen_length", 30)
+    options = {"device": "cpu", "workers": 1, "length": 24, "epochs": 0.2}
+    first = Classify(bert, **options).fit(opinions, out=tmp_path / "first")
+    for model in (first, tmp_path / "first"):
+        task = Answer(model, **QUICK | {"length": 36, "epochs": 0.2}).fit(ROWS, dev=False)
+        assert task.coder.length == 30
+
+
 def test_rows_that_are_not_windows_keep_their_length(bert, opinions, monkeypatch):
     said = io.StringIO()
     monkeypatch.setattr(bert[0], "seen_length", 8)

@@ -73,6 +73,7 @@ def manifest_of(network: Network) -> dict[str, Any]:
         "format": FORMAT,
         "config": network.config.to_dict(),
         "untrained": sorted(network.untrained),
+        "seen_length": network.seen_length,
         "provenance": provenance(),
     }
 
@@ -129,8 +130,10 @@ def load_network(folder: str | Path) -> Network:
 
 def _seen_length(folder: Path, config: BERTConfig | GPTConfig) -> int:
     """How many positions our own training has taught; others' do not say, nor need sine waves."""
-    training = manifest_in(folder).get("training")
-    length = training.get("length") if isinstance(training, dict) else None
+    manifest = manifest_in(folder)
+    training = manifest.get("training")  # where folders of early versions say it
+    early = training.get("length") if isinstance(training, dict) else None
+    length = manifest.get("seen_length", early)
     if not isinstance(length, int) or config.positions == "sinusoidal":
         return config.max_length
     return max(3, min(length, config.max_length))
