@@ -21,7 +21,7 @@ from sememe.progress.reporter import Task
 from sememe.text.settings import TextSettings
 
 _MOST_POINTS = 120
-_PILOT_S = (0.3, 2.0)  # at least and at most; a tenth of the budget between
+_PILOT_S = (0.2, 2.0)  # at least and at most; a tenth of the budget between
 _MOST_EPOCHS = 10_000
 _CHECKPOINT_S = (2.0, 300.0)
 _START = 0.25  # of a budget, for the skip-gram that a network begins with (told by notes.py)
