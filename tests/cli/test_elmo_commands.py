@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from typer.testing import CliRunner
 pytest.importorskip("torch")
 
 from sememe.cli.app import app
+from sememe.static.word2vec.training import WindowRun
 
 SMALL = (
     "--num-cells", "16", "--width", "8", "--filters", "1:4 2:4", "--num-highways", "1",
@@ -31,6 +35,22 @@ def run(*arguments: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     return result.output
+
+
+def test_an_interrupt_of_the_first_skipgram_speaks_of_resuming(corpus, tmp_path, monkeypatch):
+    learn = WindowRun.step
+
+    def interrupted(self: WindowRun, step: int, *more: Any) -> None:
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        learn(self, step, *more)
+
+    command = ("train", "elmo", corpus, "--out", tmp_path / "elmo", "--start-epochs", 50, *SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(WindowRun, "step", interrupted)
+        assert "--resume goes on" in run(*command, code=130)
+    run(*command, "--resume")
+    assert not list(tmp_path.glob("elmo.*"))
 
 
 def test_a_model_is_trained_asked_and_put_under_a_task(corpus, tmp_path):

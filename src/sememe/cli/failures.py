@@ -45,8 +45,10 @@ def _can_resume() -> bool:
     out = _OUT.get()
     if out is None:
         return False
-    # Several runs of a fine-tuning lie in a folder of their own, those of a study in its folder.
-    places = [Path(f"{out}.checkpoints"), *out.glob("*.checkpoints")]
+    # Several runs of a fine-tuning lie in a folder of their own, those of a study in its folder;
+    # the skip-gram that an ELMo begins with lies beside it.
+    beside = [Path(f"{out}{ending}.checkpoints") for ending in ("", ".start")]
+    places = [*beside, *out.glob("*.checkpoints")]
     if Path(f"{out}.trials").is_dir() or kind_of_folder(out) == "ladder":
         return True
     return any(Checkpoints(place).has_one for place in places)
