@@ -260,3 +260,11 @@ def test_a_terminal_of_any_width_gets_whole_titles_and_figures(width):
     assert words.count("83.8") == 6 and words.count("30.4") == 1  # times stand once
     assert 1 < len(tables) <= len(long) / 2
     assert len(score_tables(results)) == 1
+
+
+def test_a_short_title_is_shown_as_it_is_over_whole_baselines():
+    results = made_results()
+    task = replace(results.tasks[0], title="[/名]", baselines={"unigram": 123_456.7})
+    screen = Console(width=80, file=io.StringIO(), legacy_windows=False)
+    screen.print(*score_tables(replace(results, tasks=[task]), 80))
+    assert {"[/名]", "123,456.7"} <= set(screen.file.getvalue().split())

@@ -195,6 +195,7 @@ def score_tables(results: Results, width: int = 0) -> list[Any]:
     used = 2 + first + _BETWEEN + took  # times stand in the first part
     for task in results.tasks:
         figures = [_shown(results, rung.name, task)[0] for rung in results.rungs]
+        figures += [f"{value:,.1f}" for value in task.baselines.values()]
         # A title is broken between its words.
         need = max(map(cell_len, [*task.title.split(), *figures]))
         if width and parts[-1] and used + _BETWEEN + need > width:
@@ -218,7 +219,7 @@ def _score_table(
     if has_times:
         table.add_column("time", justify="right", vertical="bottom", no_wrap=True)
     for task, need in columns:
-        table.add_column(task.title, justify="right", vertical="bottom", width=need)
+        table.add_column(Text(task.title), justify="right", vertical="bottom", width=need)
     tasks = [task for task, _ in columns]
     for rung in results.rungs:
         cells = [Text(*_shown(results, rung.name, task)) for task in tasks]
