@@ -18,6 +18,7 @@ import torch
 from sememe.examples.word_rows import NUM_MARKS
 from sememe.networks.word_forms import RowTable
 from sememe.static.word2vec.model import Word2Vec
+from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import kind_of_folder
 from sememe.tokens.splits import is_held_out
 from sememe.tokens.store import TokenStore
@@ -44,8 +45,11 @@ class Start(NamedTuple):
         return cls(Path(f"{out}.start"), resume)
 
     def clear(self) -> None:
-        """Remove what skip-gram has left there."""
-        if self.out is not None and kind_of_folder(self.out) == Word2Vec.kind:
+        """Remove what skip-gram has left there, checkpoints of a run that was stopped included."""
+        if self.out is None:
+            return
+        Checkpoints(f"{self.out}.checkpoints").clear()
+        if kind_of_folder(self.out) == Word2Vec.kind:
             shutil.rmtree(self.out, ignore_errors=True)
 
 
