@@ -26,9 +26,8 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
 
 def multiplies_bf16() -> bool:
     """Whether this CPU has instructions for products of bfloat16, not only for storing it."""
-    has: dict[str, Any] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # older versions cannot say
+    # Older versions of PyTorch cannot say.
+    has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(has.get("avx512_bf16") or has.get("amx_bf16"))
 
 
