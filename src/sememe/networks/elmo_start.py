@@ -19,7 +19,7 @@ from sememe.examples.word_rows import NUM_MARKS
 from sememe.networks.word_forms import RowTable
 from sememe.static.word2vec.model import Word2Vec
 from sememe.storage.checkpoints import Checkpoints
-from sememe.storage.folder import kind_of_folder
+from sememe.storage.folder import check_replaceable, kind_of_folder
 from sememe.tokens.splits import is_held_out
 from sememe.tokens.store import TokenStore
 from sememe.training.distributed import this_process
@@ -42,7 +42,9 @@ class Start(NamedTuple):
         """The place beside the model to be; one of several processes writes there."""
         if out is None or not this_process().is_main:
             return cls()
-        return cls(Path(f"{out}.start"), resume)
+        place = Path(f"{out}.start")
+        check_replaceable(place, Word2Vec.kind)  # before any text is read
+        return cls(place, resume)
 
     def clear(self) -> None:
         """Remove what skip-gram has left there, checkpoints of a run that was stopped included."""
@@ -64,7 +66,8 @@ def start_with_skipgram(
 
     Gives the seconds that skip-gram has trained, those before an interruption included.
     """
-    reporter.note(f"Skip-gram first: {training.start_epochs} passes over the text.")
+    num = training.start_epochs
+    reporter.note(f"Skip-gram first: {num} {'pass' if num == 1 else 'passes'} over the text.")
     model = Word2Vec(
         dim=network.config.width, epochs=training.start_epochs, min_count=training.min_count,
         workers=training.workers, seed=training.seed,
