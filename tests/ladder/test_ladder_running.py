@@ -268,3 +268,12 @@ def test_a_short_title_is_shown_as_it_is_over_whole_baselines():
     screen = Console(width=80, file=io.StringIO(), legacy_windows=False)
     screen.print(*score_tables(replace(results, tasks=[task]), 80))
     assert {"[/名]", "123,456.7"} <= set(screen.file.getvalue().split())
+
+
+def test_baselines_keep_their_words_below_a_short_rung():
+    results = made_results()
+    rungs = [rung for rung in results.rungs if rung.title == "BERT"]
+    task = replace(results.tasks[0], baselines={"by frequency alone": 1.0})
+    screen = Console(width=80, file=io.StringIO(), legacy_windows=False)
+    screen.print(*score_tables(replace(results, rungs=rungs, tasks=[task]), 80))
+    assert {"by", "frequency", "alone"} <= set(screen.file.getvalue().split())

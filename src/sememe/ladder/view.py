@@ -189,7 +189,10 @@ def score_tables(results: Results, width: int = 0) -> list[Any]:
     """
     from rich.cells import cell_len
 
-    first = min(max(cell_len(rung.title) for rung in results.rungs), _MOST_TITLE)
+    titles = [rung.title for rung in results.rungs]
+    # The name of a baseline is broken between its words.
+    titles += [word for task in results.tasks for name in task.baselines for word in name.split()]
+    first = min(max(map(cell_len, titles)), _MOST_TITLE)
     took = max(len("time"), *(len(_took(rung)) for rung in results.rungs))
     parts: list[list[tuple[Task, int]]] = [[]]
     used = 2 + first + _BETWEEN + took  # times stand in the first part
