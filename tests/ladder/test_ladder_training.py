@@ -13,7 +13,7 @@ from sememe.ladder.plan import Plan, make_plan
 from sememe.ladder.rungs import SPECS
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.training import _EnoughError, _Pilot, planned, trained
-from sememe.ladder.warming import warm_up
+from sememe.ladder.warming import compile_kernels
 from sememe.progress import SILENT
 from sememe.static.glove.cells import CellFile
 from sememe.static.glove.training import GloVeRun
@@ -36,7 +36,7 @@ def plan_of(text: LadderText, **options) -> Plan:
 )
 def test_a_pilot_run_stops_no_thread_and_copies_no_vectors(name, run, text, monkeypatch):
     """With 14 threads and 100,000 words that took longer than the training it measured."""
-    warm_up([name], SILENT)  # or kernels would be compiled in the time of the rung
+    compile_kernels([name])  # or kernels would be compiled in the time of the rung
     copies: list[bool] = []
     monkeypatch.setattr(run, "hand_over", lambda self, model, *, is_final: copies.append(is_final))
     spec = SPECS[name]

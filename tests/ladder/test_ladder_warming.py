@@ -1,28 +1,63 @@
-"""Kernels are compiled before a ladder's clock runs, and the terminal is told of it once."""
+"""Kernels are compiled beside a ladder, before its clock runs; the terminal is told of it once."""
 
 import subprocess
 import sys
 
 PROGRAM = """
 import sememe.ladder.running  # a ladder has imported kernels before it warms up
-from sememe.ladder.warming import warm_up
+from sememe.ladder.warming import warmed_up
 from sememe.progress import Reporter
 
 class Heard(Reporter):
     def note(self, text):
         print(text)
 
-warm_up(["onehot"], Heard())
+with warmed_up(["onehot", "counts"], Heard()):
+    print("reading")
 print("once more")
-warm_up(["onehot"], Heard())
+with warmed_up(["onehot", "counts"], Heard()):
+    print("reading")
 """
+
+BROKEN = """
+import time
+from sememe.ladder import warming
+from sememe.progress import SILENT
+
+begun = []
+start = warming._compiling
+warming._compiling = lambda names: begun.append(start(names)) or begun[-1]
+try:
+    with warming.warmed_up(["counts", "skipgram"], SILENT):
+        raise ValueError("There is no text.")
+except ValueError:
+    codes = [process.wait() for process in begun]
+    print(len(codes), all(code != 0 for code in codes))
+"""
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def test_an_empty_cache_is_filled_and_told_of_once(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
-    )
-    first, *rest = done.stdout.splitlines()
-    assert first.startswith("Compiling the kernels") and rest == ["once more"]
+    first, *rest = run(PROGRAM).splitlines()
+    assert first.startswith("Compiling the kernels")
+    assert rest == ["reading", "once more", "reading"]
+    assert list(tmp_path.glob("kernels/*/*/*.nbc"))
+
+
+def test_a_ladder_that_fails_leaves_nobody_compiling(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
+    assert run(BROKEN).split() == ["2", "True"]
+
+
+def test_a_process_that_dies_leaves_its_kernels_to_the_ladder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
+    dying = "from sememe.ladder import warming\nwarming.sys.executable = '/bin/false'\n"
+    assert run(dying + PROGRAM).splitlines()[1:] == ["reading", "once more", "reading"]
     assert list(tmp_path.glob("kernels/*/*/*.nbc"))

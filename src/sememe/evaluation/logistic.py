@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sememe.evaluation.solving import lowest
+
 
 def fit_logistic(
     features_ND: np.ndarray,
@@ -20,7 +22,6 @@ def fit_logistic(
 
     The squares of all but that row, times `penalty`, are added to twice the loss.
     """
-    from scipy.optimize import minimize
     from scipy.special import log_softmax
 
     inputs_ND = _with_one(features_ND)
@@ -36,9 +37,7 @@ def fit_logistic(
         gradient_DC = inputs_ND.T @ (np.exp(logs_NC) - is_label_NC) + decayed_DC
         return float(value), gradient_DC.ravel()
 
-    start, options = np.zeros(shape).ravel(), {"maxiter": num_steps}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x.reshape(shape)
+    return lowest(loss, np.zeros(shape).ravel(), num_steps=num_steps).reshape(shape)
 
 
 def logistic_scores(features_ND: np.ndarray, weights_DC: np.ndarray) -> np.ndarray:

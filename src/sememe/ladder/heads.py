@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sememe.evaluation.solving import lowest
+
 PENALTIES = (0.01, 0.1, 1.0)
 _STEPS = 80
 _FOLD = 5  # every fifth row chooses the penalty
@@ -92,7 +94,6 @@ def _chosen_penalty(scaled_ND: Any, classes_N: np.ndarray, num_classes: int) -> 
 def _solve(
     rows_ND: Any, classes_N: np.ndarray, num_classes: int, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.optimize import minimize
     from scipy.special import log_softmax
 
     num_dims = rows_ND.shape[1]
@@ -115,8 +116,7 @@ def _solve(
         return value, gradient_DC.ravel()
 
     start = np.zeros((num_dims + 1) * num_classes)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    all_DC = found.x.reshape(num_dims + 1, num_classes)
+    all_DC = lowest(loss, start, num_steps=_STEPS).reshape(num_dims + 1, num_classes)
     return all_DC[:-1].astype(np.float32), all_DC[-1]
 
 
@@ -144,8 +144,6 @@ class Chooser(NamedTuple):
 
 def fit_choices(choices: Choices, penalty: float = PENALTIES[1]) -> Chooser:
     """A softmax over the rows of each group (a conditional logistic regression)."""
-    from scipy.optimize import minimize
-
     scaling = scaling_of(choices.rows_ND)
     rows_ND = scaling(choices.rows_ND)
     columns_DN, firsts_G, right_G = rows_ND.T, choices.firsts_G, choices.right_G
@@ -162,9 +160,8 @@ def fit_choices(choices: Choices, penalty: float = PENALTIES[1]) -> Chooser:
         gradient_D = np.asarray(columns_DN @ errors_N.astype(np.float32)) + penalty * weights_D
         return value + penalty / 2 * float(weights_D @ weights_D), gradient_D.astype(np.float64)
 
-    start = np.zeros(rows_ND.shape[1])
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    return Chooser(scaling, found.x.astype(np.float32))
+    found_D = lowest(loss, np.zeros(rows_ND.shape[1]), num_steps=_STEPS)
+    return Chooser(scaling, found_D.astype(np.float32))
 
 
 # ---- rows from words ----------------------------------------------------------------------------

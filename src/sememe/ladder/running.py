@@ -32,7 +32,7 @@ from sememe.ladder.splitting import words_in
 from sememe.ladder.tasks import BUILT_IN, Questions, stamped
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.view import View
-from sememe.ladder.warming import warm_up
+from sememe.ladder.warming import warmed_up
 from sememe.options import changed
 from sememe.progress import Reporter
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_json
@@ -127,19 +127,19 @@ class _Run:
         seconds = estimated_s(plan, load, self.config)
         for sentence in (*sentences, *said_beforehand(plan, self.ladder.chosen.names, seconds)):
             self.view.note(sentence)
-        warm_up(self.ladder.chosen.names, self.view)
-        text = open_text(
-            corpus, self.settings, self.out / "text", max_words=plan.max_words,
-            seed=self.config.seed, progress=self.view,
-        )  # fmt: skip
-        note_uncut_chinese(text.words.vocabulary, self.settings, self.view.note)
-        plan = plan.for_text(text.words.num_tokens)
-        brief = Brief(
-            text=text, plan=plan, config=self.config, chosen=self.ladder.chosen,
-            words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
-            models=self.out / "models",
-        )  # fmt: skip
-        asked = brief.questions(self.view)
+        with warmed_up(self.ladder.chosen.names, self.view):
+            text = open_text(
+                corpus, self.settings, self.out / "text", max_words=plan.max_words,
+                seed=self.config.seed, progress=self.view,
+            )  # fmt: skip
+            note_uncut_chinese(text.words.vocabulary, self.settings, self.view.note)
+            plan = plan.for_text(text.words.num_tokens)
+            brief = Brief(
+                text=text, plan=plan, config=self.config, chosen=self.ladder.chosen,
+                words=self.ladder.words, tasks=self.ladder.tasks, senses=self.ladder.senses,
+                models=self.out / "models",
+            )  # fmt: skip
+            asked = brief.questions(self.view)
         notes = [*sentences, *notes_of(text, plan, self.config, self.ladder.chosen.names)]
         self.results = kept or self._begun(text, plan, asked, rungs, machine, notes, command)
         self.before_s = self.results.seconds

@@ -1,11 +1,15 @@
 """Kernels are compiled before the clock runs, on a text of a few words.
 
-Once for each version; where they lie in the cache already, this takes a quarter of a second.
+Once for each version, by processes beside the ladder, which has text to read meanwhile; where they
+lie in the cache already, this takes a quarter of a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sememe.ladder.rungs import SPECS
@@ -22,16 +26,41 @@ _FEW: dict[str, dict[str, Any]] = {
 }
 
 
-def warm_up(names: Iterable[str], reporter: Reporter) -> None:
-    """Compile the kernels of some rungs, those that this version has not compiled yet."""
+@contextmanager
+def warmed_up(names: Iterable[str], reporter: Reporter) -> Iterator[None]:
+    """Compile the kernels of some rungs beside what is done within; afterwards all are ready."""
     from sememe.compiled import is_first_use
 
-    specs = [SPECS[name] for name in names if SPECS[name].command in _FEW]
-    if specs and is_first_use():
+    own = [name for name in names if SPECS[name].command in _FEW]
+    others: list[subprocess.Popen[bytes]] = []
+    if own and is_first_use():
         reporter.note("Compiling the kernels: once for this version, about half a minute.")
+        others = [_compiling(part) for part in (own[::2], own[1::2]) if part]
+    try:
+        yield
+        for process in others:
+            process.wait()
+    finally:
+        for process in others:
+            process.terminate()
+    compile_kernels(own)  # nothing is left of that, unless a process died
+
+
+def compile_kernels(names: Iterable[str]) -> None:
+    """Compile the kernels of these rungs, those that this version has not compiled yet."""
     sentences = [_WORDS[start:] + _WORDS[:start] for start in range(len(_WORDS))] * 20
-    for spec in specs:
+    for spec in (SPECS[name] for name in names):
         options = {"min_count": 1, "workers": 1, **_FEW[spec.command]}
         if spec.name == "cbow":
             options["architecture"] = "cbow"
         spec.model_class(**options).fit(sentences)
+
+
+def _compiling(names: list[str]) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-m", "sememe.ladder.warming", *names]
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+if __name__ == "__main__":
+    compile_kernels(sys.argv[1:])
