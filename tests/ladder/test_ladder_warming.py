@@ -38,7 +38,7 @@ except ValueError:
 
 def run(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
     )
     return done.stdout
 
@@ -61,3 +61,11 @@ def test_a_process_that_dies_leaves_its_kernels_to_the_ladder(tmp_path, monkeypa
     dying = "from sememe.ladder import warming\nwarming.sys.executable = '/bin/false'\n"
     assert run(dying + PROGRAM).splitlines()[1:] == ["reading", "once more", "reading"]
     assert list(tmp_path.glob("kernels/*/*/*.nbc"))
+
+
+def test_a_file_of_the_working_folder_is_not_taken_for_a_module(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMEME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numba.py").write_text("open('taken', 'w')")
+    run(PROGRAM)
+    assert not (tmp_path / "taken").exists()

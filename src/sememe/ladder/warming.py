@@ -58,7 +58,8 @@ def compile_kernels(names: Iterable[str]) -> None:
 
 def _compiling(names: list[str]) -> subprocess.Popen[bytes]:
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "sememe.ladder.warming", *names]
+    # -P: a file of the user's working folder must not shadow a module.
+    command = [sys.executable, "-P", "-m", "sememe.ladder.warming", *names]
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
 
 
