@@ -24,6 +24,16 @@ _FEW: dict[str, dict[str, Any]] = {
     "fasttext": {"dim": 4, "epochs": 1, "bucket": 100},
     "ngram": {"order": 5, "validation_share": 0.0},
 }
+_STEP: dict[str, Any] = {
+    "steps": 1, "batch_size": 2, "evaluate_batches": 0, "validation_share": 0.0, "device": "cpu",
+}  # fmt: skip
+_SMALL = {"num_layers": 1, "width": 8, "num_heads": 1, "vocab_size": 300, "length": 16, **_STEP}
+_FEW_STEPS: dict[str, dict[str, Any]] = {
+    "nnlm": _STEP,
+    "elmo": {"num_cells": 8, "width": 8, "input": "words", "length": 8, **_STEP},
+    "gpt": _SMALL,
+    "bert": _SMALL,
+}
 
 
 @contextmanager
@@ -31,7 +41,7 @@ def warmed_up(names: Iterable[str], reporter: Reporter) -> Iterator[None]:
     """Compile the kernels of some rungs beside what is done within; afterwards all are ready."""
     from sememe.compiled import is_first_use
 
-    own = [name for name in names if SPECS[name].command in _FEW]
+    own = [name for name in names if SPECS[name].command in _FEW | _FEW_STEPS]
     others: list[subprocess.Popen[bytes]] = []
     if own and is_first_use():
         reporter.note("Compiling the kernels: once for this version, about half a minute.")
@@ -43,17 +53,21 @@ def warmed_up(names: Iterable[str], reporter: Reporter) -> Iterator[None]:
     finally:
         for process in others:
             process.terminate()
-    compile_kernels(own)  # nothing is left of that, unless a process died
+    # Nothing is left of that, unless a process died; networks would take seconds for a look.
+    compile_kernels(name for name in own if SPECS[name].command in _FEW)
 
 
 def compile_kernels(names: Iterable[str]) -> None:
     """Compile the kernels of these rungs, those that this version has not compiled yet."""
     sentences = [_WORDS[start:] + _WORDS[:start] for start in range(len(_WORDS))] * 20
     for spec in (SPECS[name] for name in names):
-        options = {"min_count": 1, "workers": 1, **_FEW[spec.command]}
+        options = {"workers": 1, **(_FEW | _FEW_STEPS)[spec.command]}
         if spec.name == "cbow":
             options["architecture"] = "cbow"
-        spec.model_class(**options).fit(sentences)
+        if spec.subwords:
+            spec.model_class("tiny", **options).fit([" ".join(words) for words in sentences])
+        else:
+            spec.model_class(min_count=1, **options).fit(sentences)
 
 
 def _compiling(names: list[str]) -> subprocess.Popen[bytes]:
