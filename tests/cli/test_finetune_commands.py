@@ -102,7 +102,7 @@ def test_a_sweep_tells_of_every_setting(sememe, model, train):
     [
         ((), "--train must name"),
         (("--train", "nowhere.tsv"), "nowhere.tsv"),
-        (("--train", "TRAIN", "--column", "text"), "what=name"),
+        (("--train", "TRAIN", "--column", "text"), "text=review"),
         (("--train", "TRAIN", "--column", "label=grade"), "grade"),
         (("--train", "TRAIN", "--sweep", "batch_size"), "--sweep"),
         (("--train", "TRAIN", "--sweep", "epochs=two"), "--sweep"),
