@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import warnings
@@ -141,6 +142,26 @@ def test_a_font_with_the_characters_is_chosen(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(fonts, "_installed", lambda: installed)
     assert fonts.families_for(["a b c"]) == ([fonts.BASE_FAMILY], True)
     assert fonts.families_for(["abc", "北京"]) == ([fonts.BASE_FAMILY, "SimHei"], True)
+
+
+def test_a_font_installed_since_matplotlib_made_its_list_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib import font_manager
+
+    new, broken = tmp_path / "new.ttf", tmp_path / "broken.ttf"
+    shutil.copy(fonts._installed()["DejaVu Serif"], new)
+    broken.write_bytes(b"no font")
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(broken), str(new)])
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", font_manager.fontManager.ttflist[:])
+    fonts._find_new_fonts.cache_clear()
+    fonts.families_for(["abc"])
+    assert str(new) not in [
+        font.fname for font in font_manager.fontManager.ttflist
+    ]  # nothing was missing: nothing is searched
+    fonts.families_for(["\U0010fffd"])
+    assert str(new) in [font.fname for font in font_manager.fontManager.ttflist]
+    fonts._find_new_fonts.cache_clear()
 
 
 @settings(max_examples=40, deadline=None)

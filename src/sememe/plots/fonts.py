@@ -32,6 +32,18 @@ def _installed() -> dict[str, str]:
 
 
 @cache
+def _find_new_fonts() -> None:
+    """Add what was installed since matplotlib wrote its list of fonts, which it never renews."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    for path in set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}:
+        try:
+            fontManager.addfont(path)
+        except Exception:
+            continue
+
+
+@cache
 def _warn_once(sample: str) -> None:
     warnings.warn(
         f"No installed font can draw {sample} characters; a PNG will show boxes in their place. "
@@ -40,11 +52,10 @@ def _warn_once(sample: str) -> None:
     )
 
 
-def families_for(texts: Iterable[str]) -> tuple[list[str], bool]:
-    """Choose font families for `texts`; the second value tells whether all characters are held."""
+def _choose(codes: set[int]) -> tuple[list[str], set[int]]:
+    """Families that hold `codes`, and those of them that none holds."""
     installed = _installed()
-    missing = {ord(mark) for text in texts for mark in text if not mark.isspace()}
-    missing -= _characters(installed[BASE_FAMILY])
+    missing = codes - _characters(installed[BASE_FAMILY])
     families = [BASE_FAMILY]
     for family in CJK_FAMILIES:
         if not missing:
@@ -52,6 +63,16 @@ def families_for(texts: Iterable[str]) -> tuple[list[str], bool]:
         if family in installed and missing & _characters(installed[family]):
             families.append(family)
             missing -= _characters(installed[family])
+    return families, missing
+
+
+def families_for(texts: Iterable[str]) -> tuple[list[str], bool]:
+    """Choose font families for `texts`; the second value tells whether all characters are held."""
+    codes = {ord(mark) for text in texts for mark in text if not mark.isspace()}
+    families, missing = _choose(codes)
+    if missing:
+        _find_new_fonts()
+        families, missing = _choose(codes)
     if missing:
         # One warning a process, whatever the words: the cure is the same.
         _warn_once("Chinese" if any(0x2E80 <= code <= 0x9FFF for code in missing) else "some")
