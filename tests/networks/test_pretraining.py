@@ -164,6 +164,29 @@ def test_gpt_takes_bf16_where_the_cpu_multiplies_it_and_says_so(
     assert ("in bf16" in said.getvalue()) == (make is gpt and multiplies)
 
 
+@pytest.mark.parametrize(("multiplies", "taken"), [(True, "bf16"), (False, "fp32")])
+def test_a_run_goes_on_in_the_precision_that_it_began_with(
+    multiplies, taken, corpus, tmp_path, monkeypatch
+):
+    from sememe.examples.packing import PackedBatches
+
+    out, said = tmp_path / "model", io.StringIO()
+    capability = "sememe.training.precision.multiplies_bf16"
+    monkeypatch.setattr(capability, lambda: multiplies)
+    whole = gpt().fit(corpus)
+    with ctrl_c_at(7, PackedBatches):
+        gpt().fit(corpus, out=out)
+    monkeypatch.setattr(capability, lambda: not multiplies)  # on another machine
+    resumed = gpt().fit(corpus, out=out, resume=True, progress=Reporter(stream=said))
+    assert_equal(whole, resumed)
+    assert f"stay in {taken}, with which this run began" in said.getvalue()
+    finished = gpt().fit(corpus, out=out, resume=True)
+    kept = json.loads((out / "sememe.json").read_text())
+    assert kept["precision"] == taken and kept["training"]["precision"] == "auto"
+    for model in (whole, resumed, finished, GPT.load(out)):
+        assert model.precision == taken
+
+
 KILLED = """
 import json, sys
 from sememe.networks.pretraining import BERT

@@ -114,6 +114,7 @@ def test_a_stopped_run_goes_on_to_the_bit(bert, opinions, tmp_path, monkeypatch,
     again.fit(opinions, out=tmp_path / "task", resume=True, progress=notes)
     assert "finished already" in notes
     assert_same(whole, again)
+    assert whole.precision == resumed.precision == again.precision == "fp32"
     with pytest.raises(OptionError, match="batch_size"):
         _stopped_then(bert, opinions, tmp_path, monkeypatch, options)
 

@@ -213,6 +213,7 @@ def test_resume_is_as_never_having_stopped(tmp_path, monkeypatch, make):
     assert losses[0] == losses[1]
     again = make(**options).fit(PAIRS, dev=PAIRS[:6], out=tmp_path / "model", resume=True)
     assert_equal(again, resumed)  # finished already
+    assert whole.precision == resumed.precision == again.precision == "fp32"
 
 
 @both

@@ -273,6 +273,22 @@ def test_fp16_is_refused_on_a_cpu():
         run(precision="fp16")
 
 
+def test_a_run_in_fp16_does_not_go_on_on_a_cpu(tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(source=StopAfter(5), keeper=keeper)
+    place = keeper.folder / "plan.json"
+    kept = json.loads(place.read_text())
+    assert kept["precision"] == "fp32"
+    for name, error, said in (
+        ("fp16", OptionError, "began in fp16, which needs a GPU"),
+        ("fp8", ArtifactError, "'fp8', unknown here"),
+    ):
+        place.write_text(json.dumps(kept | {"precision": name}))
+        with pytest.raises(error, match=said):
+            run(keeper=keeper, resume=True)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
 def test_a_gpu_that_is_not_there():
     with pytest.raises(OptionError, match="no GPU"):

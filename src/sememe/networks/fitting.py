@@ -81,7 +81,8 @@ def _fit(model: LanguageModel, corpus: Any, request: Request, processes: Process
         plan=plan,
         processes=processes,
     )
-    model.history = Loop(objective, run).train()
+    loop = Loop(objective, run)
+    model.history, model.precision = loop.train(), loop.precision
     model.network.to("cpu").eval()
     objective.precision = TYPES["fp32"]  # what it says now is what it says once loaded
     model.plan = plan

@@ -36,7 +36,7 @@ class LanguageModel:
     training_class: ClassVar[Any]
     text_class: ClassVar[type[TextSettings]] = TextSettings
     # What a finished training leaves.
-    learned: ClassVar[tuple[str, ...]] = ("network", "config", "history", "plan")
+    learned: ClassVar[tuple[str, ...]] = ("network", "config", "history", "plan", "precision")
 
     def __init__(self, preset: str = "tiny", **options: Any) -> None:
         """Take a size by name, and options of the network and the training."""
@@ -51,6 +51,7 @@ class LanguageModel:
         self.text: TextSettings = self.text_class()
         self.history = History()
         self.plan: dict[str, Any] = {}  # what identifies the run that made it
+        self.precision = ""  # in which it was trained, whatever the options leave open
         self.network: Any = None
 
     def __repr__(self) -> str:
@@ -124,6 +125,7 @@ class LanguageModel:
         return {
             "preset": self.preset,
             "training": self.training.to_dict(),
+            "precision": self.precision,
             "text": self.text.to_dict(),
             "plan": self.plan,
             "figures": self.history.last(),
@@ -144,6 +146,7 @@ class LanguageModel:
         model._read(folder)
         model.history = History.load(folder / HISTORY)
         model.plan = manifest.get("plan", {})
+        model.precision = manifest.get("precision", "")
         return model
 
     def take_over(self, other: Self) -> None:

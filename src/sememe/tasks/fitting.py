@@ -33,7 +33,8 @@ def _fit(task: Task, train: Any, request: Request, processes: Processes) -> None
         _take_over(task, finished)
         return
     request.reporter.note(_greeting(task, ready))
-    task.history = Loop(ready.objective, _run(task, ready, request, processes)).train()
+    loop = Loop(ready.objective, _run(task, ready, request, processes))
+    task.history, task.precision = loop.train(), loop.precision
     ready.objective.encoder.uncompile()
     task.objective = ready.objective.eval()
     dev_rows, dev_items = ready.dev_rows, ready.dev_items
@@ -50,6 +51,7 @@ def _take_over(task: Task, finished: Task) -> None:
     """Become what another task of the same kind is, but for the options."""
     task.objective, task.coder = finished.objective, finished.coder
     task.history, task.scores = finished.history, finished.scores
+    task.precision = finished.precision
     task.learned, task.trials, task.others = finished.learned, finished.trials, finished.others
 
 

@@ -171,6 +171,7 @@ def _manifest(task: Task) -> dict[str, Any]:
         "learned": task.learned,
         "members": len(task.others) + 1,
         "options": task.config.to_dict(),
+        "precision": task.precision,
         "scores": None if task.scores is None else task.scores.to_dict(),
         "trials": task.trials,
         "figures": task.history.last(),
@@ -214,7 +215,7 @@ def load(folder: Path) -> Task:
     else:
         _load_networks(task, places)
     task.history = History.load(folder / HISTORY)
-    task.plan = manifest.get("plan", {})
+    task.plan, task.precision = manifest.get("plan", {}), manifest.get("precision", "")
     return task
 
 

@@ -76,6 +76,7 @@ class Task:
         self.history = History()
         self.scores: Scores | None = None  # on the dev rows, with the weights that are kept
         self.plan: dict[str, Any] = {}
+        self.precision = ""  # in which it was trained, whatever the options leave open
         self.trials: list[dict[str, Any]] = []  # the runs that this one was chosen from
         # What a subclass learns from rows beside its weights and needs again: JSON's values.
         self.learned: dict[str, Any] = {}

@@ -68,6 +68,7 @@ class Translator:
         self.history = History()
         self.scores: dict[str, Any] = {}
         self.plan: dict[str, Any] = {}
+        self.precision = ""  # in which it was trained, whatever the options leave open
 
     def __repr__(self) -> str:
         sizes = f"{self.config.num_layers} layers × {self.config.width}"

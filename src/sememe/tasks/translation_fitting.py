@@ -79,6 +79,7 @@ def _fit(
     if (finished := finished_before(model, request, model.plan)) is not None:
         model.network, model.coder = finished.network, finished.coder
         model.history, model.scores = finished.history, finished.scores
+        model.precision = finished.precision
         return
     model.network = model.new_network()
     reporter.note(_greeting(model, train_ids, dev_ids))
@@ -89,7 +90,8 @@ def _fit(
         raise OptionError("patience needs dev pairs: it waits for a lower loss on them.")
     run = _run(model, train_ids, dev_ids, best, request, processes)
     objective = TranslationObjective(model.network, smoothing=training.smoothing)
-    model.history = Loop(objective, run).train()
+    loop = Loop(objective, run)
+    model.history, model.precision = loop.train(), loop.precision
     model.network.uncompile()
     model.network.eval()
     if dev is not None and training.bleu_pairs:

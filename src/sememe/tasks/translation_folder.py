@@ -59,6 +59,7 @@ def _manifest(model: Translator) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
         "network": model.config.to_dict(),
         "training": model.training.to_dict(),
+        "precision": model.precision,
         "scores": model.scores,
         "figures": model.history.last(),
         "plan": model.plan,
@@ -74,6 +75,7 @@ def load(cls: type[Model], folder: Path) -> Model:
         training = manifest["training"] | {"device": "auto", "workers": 0}
         model = cls(manifest["preset"], **manifest["network"], **training)
         model.scores, model.plan = manifest["scores"], manifest["plan"]
+        model.precision = manifest.get("precision", "")
     except (KeyError, TypeError, OptionError) as error:
         raise ArtifactError(f"{folder / MANIFEST} cannot be used: {error}.") from error
     tokenizer = SubwordTokenizer.load(folder)

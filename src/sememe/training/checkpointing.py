@@ -7,7 +7,7 @@ of the step.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -78,14 +78,22 @@ def read_weights(folder: Path, module: nn.Module, optimizer: optim.Optimizer) ->
         optimizer.state[parameter][key] = value.to(parameter.device)
 
 
-def keep_extent(keeper: Checkpoints, extent: Extent, plan: dict[str, Any]) -> None:
-    """Write down how long a new run will be; checkpoints of an older one go."""
+class Beginning(NamedTuple):
+    """What a run fixes before its first step: its length, and the precision that auto took."""
+
+    extent: Extent
+    precision: str
+
+
+def keep_beginning(keeper: Checkpoints, beginning: Beginning, plan: dict[str, Any]) -> None:
+    """Write down what a new run has fixed; checkpoints of an older one go."""
     keeper.clear()
-    write_json(keeper.folder / PLAN, {**extent._asdict(), "plan": plan})
+    fixed = {**beginning.extent._asdict(), "precision": beginning.precision}
+    write_json(keeper.folder / PLAN, {**fixed, "plan": plan})
 
 
-def kept_extent(keeper: Checkpoints, plan: dict[str, Any]) -> Extent | None:
-    """How long the run to be resumed was to be, if there is one."""
+def kept_beginning(keeper: Checkpoints, plan: dict[str, Any]) -> Beginning | None:
+    """What the run to be resumed had fixed, if there is one."""
     place = keeper.folder / PLAN
     if not place.exists():
         if keeper.latest() is not None:
@@ -94,10 +102,11 @@ def kept_extent(keeper: Checkpoints, plan: dict[str, Any]) -> Extent | None:
     kept = read_json(place)
     try:
         extent = Extent(int(kept["num_steps"]), int(kept["period"]))
+        beginning = Beginning(extent, str(kept["precision"]))
     except (KeyError, TypeError, ValueError):
         raise ArtifactError(f"{place} is damaged: start again without resume.") from None
     check_plan(place, kept.get("plan"), plan)
-    return extent
+    return beginning
 
 
 def check_plan(place: Path, old: Any, plan: dict[str, Any]) -> None:

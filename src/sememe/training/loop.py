@@ -21,8 +21,9 @@ from sememe.training.averaged_sgd import averaged, begins_averaging, end_average
 from sememe.training.budget import Extent, extent_of, measure, said_of_budget
 from sememe.training.checkpointing import (
     HISTORY,
-    keep_extent,
-    kept_extent,
+    Beginning,
+    keep_beginning,
+    kept_beginning,
     read_state,
     read_weights,
     write_state,
@@ -55,7 +56,11 @@ class Loop:
         self.recorder = Recorder(
             objective.counted_by, run.processes, watches_rises=run.watches_rises, shown=run.shown
         )
-        self.stepper = Stepper(objective, run, self.recorder)
+        self._begun: Beginning | None = None
+        if run.keeper is not None and run.resume:
+            self._begun = kept_beginning(run.keeper, run.plan)
+        begun_in = None if self._begun is None else self._begun.precision
+        self.stepper = Stepper(objective, run, self.recorder, begun_in)
         self.device = self.stepper.device
         self.interruption = Interruption()
 
@@ -69,6 +74,11 @@ class Loop:
         """What moves the weights, once the length of the run is known."""
         return self.stepper.optimizer
 
+    @property
+    def precision(self) -> str:
+        """The precision of the matrix products: that of the options, or what auto has taken."""
+        return self.stepper.precision
+
     def train(self) -> History:
         """Do every step that is left, and give the figures of the whole run."""
         run = self.run
@@ -78,7 +88,7 @@ class Loop:
                 f"accumulate ({self.config.accumulate}) × processes ({run.processes.size})."
             )
         with (
-            reproducible(self.device, self.stepper.precision, self.config.num_workers),
+            reproducible(self.device, self.precision, self.config.num_workers),
             explained_memory(self.config),
             self.interruption,
             events_in(self.config.tensorboard if run.processes.is_main else "") as writer,
@@ -101,13 +111,13 @@ class Loop:
     def _fixed_extent(self) -> Extent:
         """The length of the run to be resumed, or that of a new one, which is kept."""
         run, keeper = self.run, self.run.keeper
-        if keeper is not None and run.resume and (kept := kept_extent(keeper, run.plan)):
-            return kept
+        if self._begun is not None:
+            return self._begun.extent
         extent = Extent(*run.processes.decided(self._new_extent()))
         if keeper is not None and run.processes.is_main:
             if keeper.latest() is not None:
                 run.reporter.note(f"Starting anew: the checkpoint in {keeper.folder} is removed.")
-            keep_extent(keeper, extent, run.plan)
+            keep_beginning(keeper, Beginning(extent, self.precision), run.plan)
         return extent
 
     def _new_extent(self) -> Extent:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from sememe.errors import OptionError
+from sememe.errors import ArtifactError, OptionError
 
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
@@ -45,6 +45,18 @@ def choose_precision(name: str, device: torch.device, fast_cpu: str = "fp32") ->
     if device.type != "cuda":
         return "fp32"
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+
+
+def resumed_precision(kept: str, device: torch.device) -> str:
+    """The precision that a run began with, whatever auto would take where it goes on."""
+    if kept not in TYPES:
+        raise ArtifactError(f"The run to be resumed names a precision of {kept!r}, unknown here.")
+    if kept == "fp16" and device.type == "cpu":
+        raise OptionError(
+            "The run to be resumed began in fp16, which needs a GPU: resume it where there is one, "
+            "or start anew without resume."
+        )
+    return kept
 
 
 def seed_device(device: torch.device, seed: int) -> None:

@@ -10,7 +10,13 @@ import torch
 from sememe.examples.randomness import stream_key
 from sememe.training.feeding import Part, to_device
 from sememe.training.optimizers import make_optimizer, rest, set_rates
-from sememe.training.precision import TYPES, choose_device, choose_precision, seed_device
+from sememe.training.precision import (
+    TYPES,
+    choose_device,
+    choose_precision,
+    resumed_precision,
+    seed_device,
+)
 from sememe.training.records import Recorder
 from sememe.training.run import Run
 
@@ -20,13 +26,18 @@ _DROPOUT = 0x44  # the purpose of a stream of random numbers
 class Stepper:
     """Moves the weights of an objective on its device, and leaves the figures with a recorder."""
 
-    def __init__(self, objective: Any, run: Run, recorder: Recorder) -> None:
+    def __init__(
+        self, objective: Any, run: Run, recorder: Recorder, begun_in: str | None = None
+    ) -> None:
+        """`begun_in` is the precision of a run that goes on; a new one follows its options."""
         self.objective, self.run, self.recorder = objective, run, recorder
         self.config, self.processes = run.config, run.processes
         self.device = choose_device(self.config.device, self.processes.local_rank)
-        self.precision = choose_precision(
+        self._usual = self.precision = choose_precision(
             self.config.precision, self.device, self.config.fast_cpu_precision
         )
+        if begun_in is not None:
+            self.precision = resumed_precision(begun_in, self.device)
         self.norm: torch.Tensor | None = None  # of the last gradient, where it is measured
 
     def start(self) -> None:
@@ -35,7 +46,12 @@ class Stepper:
         self.objective.precision = TYPES[self.precision]
         self.objective.train()
         is_gpu = self.device.type == "cuda"
-        if self.config.precision == "auto" and self.precision == "bf16" and not is_gpu:
+        if self.precision != self._usual:
+            self.run.reporter.note(
+                f"Matrix products stay in {self.precision}, with which this run began; "
+                f"a new one would take {self._usual} here."
+            )
+        elif self.config.precision == "auto" and self.precision == "bf16" and not is_gpu:
             self.run.reporter.note("Matrix products are in bf16, which this CPU has (precision).")
         if self.config.compile == "yes" or (self.config.compile == "auto" and is_gpu):
             self.run.reporter.note("Compiling the network.")
