@@ -1,5 +1,7 @@
 """Encodings and their marks; a wrong byte is named with its place."""
 
+import warnings
+
 import pytest
 
 from sememe.errors import InputError
@@ -52,6 +54,28 @@ def test_an_offset_counts_the_mark_and_other_encodings(tmp_path, words_of):
     path = write(tmp_path / "b.txt", "北京".encode("gb18030") + b"\xff\xff")
     with pytest.raises(InputError, match=r"b\.txt is not gb18030 at byte 4 "):
         words_of(path, encoding="gb18030")
+
+
+def test_utf8_named_otherwise_is_recognised(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", "患者需要治疗。".encode())
+    with pytest.raises(InputError, match=r"a\.txt is not gb18030.*UTF-8: leave --encoding out"):
+        words_of(path, encoding="gb18030")
+    path = write(tmp_path / "b.txt", "患者".encode("gb18030") + b"\xff\xff")
+    with pytest.raises(InputError, match="choose its encoding"):
+        words_of(path, encoding="gb18030")
+
+
+def test_a_file_that_replacing_does_not_mend_is_named(tmp_path, words_of):
+    stray = write(tmp_path / "a.txt", "患者需要治疗。".encode() * 9 + b"\xff")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        words_of(stray, errors="replace", language="zh")
+    with pytest.warns(UserWarning, match=r"b\.txt is hardly UTF-8: \d\d% of it"):
+        words_of(
+            write(tmp_path / "b.txt", ("患者需要治疗。" * 9 + "ok").encode("gb18030")),
+            errors="replace",
+            language="none",
+        )
 
 
 def test_a_character_cut_off_at_the_end(tmp_path, words_of):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import warnings
 from collections.abc import Iterator
 
 from sememe.errors import InputError
@@ -17,21 +18,60 @@ _WIDE_MARKS = (
 )
 
 
+# A file with stray bytes is read well enough; one in another encoding loses a third or more.
+_MOST_LOST = 0.1
+_REPLACEMENT = "\ufffd".encode()
+
+
 def utf8_blocks(source: Source, settings: TextSettings) -> Iterator[bytes]:
     """The content of `source` as valid UTF-8, in blocks that end between two characters."""
     name = codecs.lookup(settings.encoding).name
     blocks = source.blocks()
     if name in ("utf-8", "utf-8-sig"):
-        return _checked(blocks, source.name, settings.errors)
-    return _recoded(blocks, source.name, name, settings.errors)
+        checked, name = _checked(blocks, source.name, settings.errors), "UTF-8"
+    else:
+        checked = _recoded(blocks, source.name, name, settings.errors)
+    return _told_of_loss(checked, source.name, name) if settings.errors == "replace" else checked
 
 
-def _wrong_byte(name: str, offset: int, encoding: str, reason: str) -> InputError:
+def _wrong_byte(
+    name: str, offset: int, encoding: str, reason: str, sample: bytes = b""
+) -> InputError:
+    """Say where the wrong byte stands and what to do; `sample` tells whether UTF-8 was right."""
+    where = f"{name} is not {encoding} at byte {offset:,} ({reason}); "
+    if _is_utf8(sample):
+        return InputError(
+            f"{where}it reads as UTF-8: leave --encoding out (it holds for every file; convert "
+            "those in another encoding, for instance with iconv)."
+        )
     return InputError(
-        f"{name} is not {encoding} at byte {offset:,} ({reason}); choose its encoding with "
-        "--encoding (gb18030 for much Chinese text, latin-1 for Western European), or "
-        "--errors replace to read on."
+        f"{where}choose its encoding with --encoding (gb18030 for much Chinese text, latin-1 for "
+        "Western European), or --errors replace to read on."
     )
+
+
+def _is_utf8(sample: bytes) -> bool:
+    """Whether `sample`, whose last character may be cut off, is UTF-8 and more than ASCII."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return not sample.isascii()
+
+
+def _told_of_loss(blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:
+    """Pass the blocks on; warn of a file whose text was lost rather than mended."""
+    num_lost = num_bytes = 0
+    for block in blocks:
+        num_lost += block.count(_REPLACEMENT) * len(_REPLACEMENT)
+        num_bytes += len(block)
+        yield block
+    if num_lost > _MOST_LOST * num_bytes:
+        warnings.warn(
+            f"{name} is hardly {encoding}: {num_lost / num_bytes:.0%} of it became replacement "
+            "characters. If it is in another encoding, leave it out or convert it.",
+            stacklevel=2,
+        )
 
 
 def _without_mark(block: bytes, name: str) -> bytes:
@@ -97,6 +137,7 @@ def _recoded(blocks: Iterator[bytes], name: str, encoding: str, errors: str) -> 
         pending, block = len(decoder.getstate()[0]), b""
         yield decoder.decode(b"", final=True).encode("utf-8", "replace")
     except UnicodeDecodeError as error:
-        raise _wrong_byte(name, offset - pending + error.start, encoding, error.reason) from None
+        place = offset - pending + error.start
+        raise _wrong_byte(name, place, encoding, error.reason, block) from None
     except UnicodeError as error:  # UTF-16 without the mark that it needs
         raise InputError(f"{name} is not {encoding}: {error}.") from None
