@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -32,31 +34,37 @@ def make_text(seed: int, num_tokens: int = 40):
     return ends, rows, (tokens, left, right), noise, input, output
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_chunk_equals_the_reference(seed):
+@pytest.mark.parametrize(("seed", "parts"), [(0, ()), (1, ()), (2, ()), (3, (8, 24))])
+def test_a_chunk_equals_the_reference(seed, parts):
     ends, rows, (tokens, left, right), noise, input, output = make_text(seed)
     fast_input, fast_output = input.astype(np.float32), output.astype(np.float32)
     numbers = np.full(NUM_WORDS, seed, np.int32)  # what an earlier chunk may have left
     words, inputs = np.zeros(len(tokens), np.int32), np.zeros(len(tokens), np.int32)
     hidden, before = (np.zeros(len(tokens) * WIDTH, np.float32) for _ in range(2))
-    num_words = kernels.number_words(tokens, len(tokens), numbers, words, inputs)
-    assert sorted(words[:num_words]) == sorted(set(tokens.tolist()))
-    assert np.array_equal(words[inputs], tokens)
-    pieces = (words, num_words, ends, rows, fast_input.reshape(-1), WIDTH, hidden, before)
-    kernels.put_together(*pieces)
-    word2vec.skipgram_negative(
-        tokens, inputs, left, right, len(tokens), noise, hidden, fast_output.reshape(-1), WIDTH,
-        WINDOW, POOL, 8, np.float32(5 / POOL), np.float32(RATE), 1, np.zeros(3),
-    )  # fmt: skip
-    kernels.share_changes(*pieces)
-
-    def learn(composed: np.ndarray) -> None:
-        plain.skipgram_negative(
-            tokens, left, right, noise, composed, output, pool=POOL, block=8, negatives=5, rate=RATE
-        )
-
     untouched = input.copy()
-    reference.train_chunk(tokens, ends, rows, input, learn)
+    for head, tail in pairwise((0, *parts, len(tokens))):
+        low, high = left[head:tail].min(), right[head:tail].max()
+        num_words = kernels.number_words(tokens, left, right, head, tail, numbers, words, inputs)
+        assert sorted(words[:num_words]) == sorted(set(tokens[low:high].tolist()))
+        assert np.array_equal(words[inputs[low:high]], tokens[low:high])
+        pieces = (words, num_words, ends, rows, fast_input.reshape(-1), WIDTH, hidden, before)
+        kernels.put_together(*pieces)
+        word2vec.skipgram_negative(
+            tokens, inputs, left, right, head, tail, noise, hidden, fast_output.reshape(-1), WIDTH,
+            WINDOW, POOL, 8, np.float32(5 / POOL), np.float32(RATE), 1, np.zeros(3),
+        )  # fmt: skip
+        kernels.share_changes(*pieces)
+        place = np.arange(len(tokens))
+        is_centre = (place >= head) & (place < tail)
+        bounds = np.where(is_centre, left, place), np.where(is_centre, right, place + 1)
+
+        def learn(composed: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] = bounds) -> None:
+            plain.skipgram_negative(
+                tokens, *bounds, noise, composed, output, pool=POOL, block=8, negatives=5,
+                rate=RATE,
+            )  # fmt: skip
+
+        reference.train_chunk(tokens, ends, rows, input, learn)
     assert np.abs(input - untouched).max() > 0.05, "nothing was trained"
     np.testing.assert_allclose(fast_input, input, atol=3e-5)
     np.testing.assert_allclose(fast_output, output, atol=3e-5)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,13 +60,28 @@ def make_chunk(
 
 
 def run_kernel(
-    chunk: Chunk, architecture: str, loss: str, combine: str, block: int = 2, num_workers: int = 1
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(input, output, stats) after one chunk of the compiled update."""
+    chunk: Chunk, architecture: str, loss: str, combine: str, block: int = 2, num_workers: int = 1,
+    parts: Sequence[int] = (),
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """(input, output, stats) after one chunk of the compiled update, cut at the centres `parts`."""
     matrices = chunk.copies(np.float32)
     flat = [matrix.reshape(-1) for matrix in matrices]
     stats = np.zeros(3)
-    head = (chunk.tokens, chunk.tokens, chunk.left, chunk.right, len(chunk.tokens))
+    edges = (0, *parts, len(chunk.tokens))
+    for first, last in pairwise(edges):
+        run_part(
+            chunk, (architecture, loss, combine), (first, last), block, num_workers, flat, stats
+        )
+    return *matrices, stats
+
+
+def run_part(
+    chunk: Chunk, kind: tuple[str, str, str], part: tuple[int, int], block: int, num_workers: int,
+    flat: list[np.ndarray], stats: np.ndarray,
+) -> None:  # fmt: skip
+    """One call of the compiled update, for the centres of a part."""
+    architecture, loss, combine = kind
+    head = (chunk.tokens, chunk.tokens, chunk.left, chunk.right, *part)
     path = (chunk.tree.starts, chunk.tree.nodes, chunk.tree.codes)
     rate, weight, is_mean = np.float32(RATE), np.float32(5 / POOL), combine == "mean"
     if loss == "softmax":
@@ -84,7 +101,6 @@ def run_kernel(
         )
     else:
         tree_kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, WINDOW, rate, is_mean, 1, stats)
-    return *matrices, stats
 
 
 def run_reference(
@@ -120,6 +136,15 @@ def test_kernel_equals_reference(architecture, loss, combine, num_tokens, block)
     np.testing.assert_allclose(output, expected[1], atol=3e-5)
     np.testing.assert_allclose(stats, [expected[2], expected[3], expected[3]], rtol=1e-5)
     assert not input[:, DIM:].any(), "the padding must stay zero"
+
+
+@pytest.mark.parametrize(("architecture", "loss", "combine"), COMBINATIONS)
+def test_a_chunk_in_parts_is_the_same_chunk(architecture, loss, combine):
+    chunk = make_chunk(45, seed=3)
+    whole = run_kernel(chunk, architecture, loss, combine, block=2)
+    parts = run_kernel(chunk, architecture, loss, combine, block=2, parts=(8, 32))
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(("window", "num_tokens"), [(5, 45), (6, 45), (13, 30)])

@@ -7,7 +7,7 @@ import pytest
 
 import sememe
 from sememe.errors import OptionError
-from sememe.static.fasttext.training import chunk_size, used_rows
+from sememe.static.fasttext.training import chunk_size, part_size, used_rows
 from sememe.tokens.ngrams import ngram_rows
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors.formats import convert
@@ -73,6 +73,13 @@ def test_a_chunk_is_short_where_all_words_share_an_ngram():
     assert chunk_size(np.array([500.0, 3.0]), 500) == 32
     assert chunk_size(np.array([3.0, 5.0]), 5_000) == 512
     assert chunk_size(np.array([]), 500) > 10_000  # no n-grams at all
+
+
+def test_many_workers_share_more_often():
+    assert part_size(230.0, 1, 16) == part_size(230.0, 2, 16) > 512  # a whole chunk
+    assert part_size(230.0, 14, 16) == 32
+    assert part_size(230.0, 14, 12) == 24  # whole blocks
+    assert part_size(230.0, 500, 16) == 16
 
 
 @pytest.mark.parametrize("hash_count", [1, 2, 4])

@@ -46,12 +46,12 @@ def test_words_windows_and_noise_are_those_of_training(language, sample, monkeyp
     seen = []
     monkeypatch.setattr(
         kernels, "skipgram_negative",
-        lambda *given: seen.append([np.copy(array) for array in given[:6]]),
+        lambda *given: seen.append([np.copy(array) for array in given[:7]]),
     )  # fmt: skip
     config, text = options(sample=sample), sememe.TextSettings(language=language)
     corpus = TEXTS[language] * 30
     model = sememe.Word2Vec(config=config).fit(corpus, text=text, progress=False)
-    tokens, _, left, right, _, noise = seen[0]
+    tokens, _, left, right, _, _, noise = seen[0]
     first = read_lines(corpus, config, text)
     num = int((first.right > 0).sum())
     assert num >= 6 and first.num_words == len(model.vocabulary)

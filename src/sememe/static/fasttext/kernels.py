@@ -1,8 +1,8 @@
 """What sub-words add to word2vec's kernels: words are put together before them and shared after.
 
-A word is the mean of its rows (its own and those of its n-grams). The distinct words of a chunk are
-put together once; word2vec's kernels then train them as if they were rows of their own; at the
-end each row of a word takes the whole change of that word, as in Facebook's program.
+A word is the mean of its rows (its own and those of its n-grams). The distinct words of a part of
+the text are put together once; word2vec's kernels then train them as if they were rows of their
+own; at the end each row of a word takes the whole change of that word, as in Facebook's program.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import numpy as np
 from sememe.compiled import kernel
 from sememe.static import simd
 from sememe.static.rows import LANES, prefetch_row
+from sememe.static.word2vec.kernels import span
 
 _ZERO = np.float32(0)
 
 
 @kernel
-def number_words(tokens, num_tokens, numbers, words, inputs):
-    """Number the distinct words of a chunk: words[inputs[n]] = tokens[n]; return how many.
+def number_words(tokens, left, right, head, tail, numbers, words, inputs):
+    """Number the distinct words in the windows of the centres from `head` up to `tail`.
 
-    `numbers` is a thread's own array with a place for each word of the vocabulary; what earlier
-    chunks left in it is told by `words`.
+    words[inputs[n]] = tokens[n]; returns how many they are. `numbers` is a thread's own array with
+    a place for each word of the vocabulary; what earlier calls left in it is told by `words`.
     """
     num_words = 0
-    for n in range(num_tokens):
+    low, high = span(left, right, head, tail)
+    for n in range(low, high):
         word = tokens[n]
         number = numbers[word]
         if number >= num_words or words[number] != word:

@@ -19,6 +19,7 @@ from sememe.tokens.vocabulary import Vocabulary
 # as with 5 (docs/experiments.md).
 _SHARERS = 24
 _CHUNK = 512
+_WORKERS = 2  # as many may have a whole chunk under way
 
 
 def chunk_size(meetings: np.ndarray, num_tokens: int) -> int:
@@ -29,6 +30,18 @@ def chunk_size(meetings: np.ndarray, num_tokens: int) -> int:
     if not meetings.size:
         return CHUNK
     return int(min(_CHUNK, max(32, _SHARERS * num_tokens / meetings.max())))
+
+
+def part_size(num_kept: float, num_workers: int, block: int) -> int:
+    """How many of the `num_kept` words that a chunk keeps are put together, learned and shared.
+
+    What other workers have not shared yet counts as what a chunk has not: with 14 of them and
+    whole chunks the loss leapt up. Windows reach over the edges of parts, so that only these
+    meetings depend on the number of workers. Parts are whole blocks.
+    """
+    if num_workers <= _WORKERS:
+        return CHUNK
+    return max(block, int(num_kept * _WORKERS / num_workers) // block * block)
 
 
 def used_rows(rows: np.ndarray, ends: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -71,6 +84,8 @@ class FastTextRun(WindowRun):
         self.chunk_size = chunk_size(meetings[num_own:], store.num_tokens)
         self._num_shared = num_shared
         super().__init__(config, store, vocabulary, id_map, num_own + num_shared)
+        num_kept = self.chunk_size * kept.sum() / store.num_tokens
+        self.part_size = part_size(num_kept, config.num_workers, self.block)
 
     def greeting(self) -> str:
         """One line that says what is about to be trained."""
@@ -110,8 +125,11 @@ class FastTextRun(WindowRun):
 
         tokens, left, right, numbers, words, inputs, hidden, before = space
         num = self.draw(step, [tokens, left, right])
-        num_words = number_words(tokens, num, numbers, words, inputs)
-        pieces = (words, num_words, self.ends, self.rows, self.input, self.width, hidden, before)
-        put_together(*pieces)
-        self.learn(step, tokens, (inputs, left, right, num), hidden, stats)
-        share_changes(*pieces)
+        noise = self.draw_noise(step, num)
+        for head in range(0, num, self.part_size):
+            part = (head, min(head + self.part_size, num))
+            num_words = number_words(tokens, left, right, *part, numbers, words, inputs)
+            rows = (words, num_words, self.ends, self.rows, self.input, self.width, hidden, before)
+            put_together(*rows)
+            self.learn(step, (tokens, inputs, left, right, *part), noise, hidden, stats)
+            share_changes(*rows)

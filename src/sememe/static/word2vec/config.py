@@ -12,6 +12,10 @@ Architecture = Literal["skipgram", "cbow"]
 Loss = Literal["negative", "hierarchical", "softmax"]
 Kept = Literal["input", "output", "sum", "concat"]
 
+# cbow takes larger steps, as in the released C program: it makes one where skip-gram makes one for
+# each pair.
+START_RATES: dict[Architecture, float] = {"skipgram": 0.03, "cbow": 0.05}
+
 
 @dataclass(frozen=True, kw_only=True)
 class WindowConfig(Config):
@@ -60,9 +64,7 @@ class WindowConfig(Config):
     @property
     def start_rate(self) -> float:
         """The learning rate at the start: the given one, or that of the architecture."""
-        # cbow takes larger steps, as in the released C program: it makes one where skip-gram
-        # makes one for each pair.
-        return self.learning_rate or (0.03 if self.architecture == "skipgram" else 0.05)
+        return self.learning_rate or START_RATES[self.architecture]
 
 
 @dataclass(frozen=True, kw_only=True)

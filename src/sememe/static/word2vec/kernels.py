@@ -1,8 +1,9 @@
 """word2vec's updates, compiled. `reference.py` does the same in plain NumPy.
 
 A kernel takes kept words with the bounds of their windows (examples.windows), noise words, both
-matrices (flat float32, rows of `width` floats) and a rate, and changes the matrices. Gradients of
-one block are taken at the values before it, then applied: a small step of plain SGD.
+matrices (flat float32, rows of `width` floats) and a rate, and changes the matrices. The words from
+`head` up to `tail` are its centres; `head` is the first of a block. Gradients of one block are
+taken at the values before it, then applied: a small step of plain SGD.
 
 Up to BLOCK neighboring centres share one pool of noise words (training.pool_size says how many): a
 noise row is fetched once a block, and its dot product with a word is taken once for all pairs
@@ -39,7 +40,7 @@ _ONE = np.float32(1)
 
 
 @kernel
-def _span(left, right, first, last):
+def span(left, right, first, last):
     """The outermost bounds of the windows of centres first to last."""
     low = left[first]
     high = right[first]
@@ -51,7 +52,7 @@ def _span(left, right, first, last):
 
 @kernel
 def skipgram_negative(
-    tokens, inputs, left, right, num_tokens, noise, input, output, width, window,
+    tokens, inputs, left, right, head, tail, noise, input, output, width, window,
     pool, block, weight, rate, loss_every, stats,
 ):  # fmt: skip
     """Every word of a window predicts its centre, as in the released C program.
@@ -68,9 +69,9 @@ def skipgram_negative(
     targets = np.zeros(stride, np.int64)
     g = np.zeros(most * stride, np.float32)
     is_pair = np.empty(most * BLOCK, np.float32)
-    for first in range(0, num_tokens, block):
-        last = min(first + block, num_tokens)
-        low, high = _span(left, right, first, last)
+    for first in range(head, tail, block):
+        last = min(first + block, tail)
+        low, high = span(left, right, first, last)
         num_rows = high - low
         draw = first // block * pool
         is_pair[:] = _ZERO
@@ -80,9 +81,9 @@ def skipgram_negative(
             for q in range(left[c], right[c]):
                 is_pair[(q - low) * BLOCK + c - first] = _ONE
             is_pair[(c - low) * BLOCK + c - first] = _ZERO  # a word does not predict itself
-            if c + block < num_tokens:
+            if c + block < tail:
                 prefetch_row(output, np.int64(tokens[c + block]) * width, width)
-            if c + block + window < num_tokens:
+            if c + block + window < tail:
                 prefetch_row(input, np.int64(inputs[c + block + window]) * width, width)
         for k in range(pool):
             targets[BLOCK + k] = np.int64(noise[draw + k]) * width
@@ -99,7 +100,7 @@ def skipgram_negative(
             if k < BLOCK:  # a few centres meet only the rows of their windows
                 if first + k >= last:
                     continue
-                start, end = _span(left, right, first + k, min(first + k + 4, last))
+                start, end = span(left, right, first + k, min(first + k + 4, last))
                 start, end = (start - low) // 4 * 4, end - low
             for j in range(start, end, 4):
                 score_tile(hidden, j * width, outer, k * width, width, g, j * stride + k, stride)
@@ -120,7 +121,7 @@ def skipgram_negative(
             stats[2] += num_pairs
         for c in range(first, last, 4):
             stop = min(c + 4, last)
-            start, end = _span(left, right, c, stop)
+            start, end = span(left, right, c, stop)
             at = (start - low) * stride + c - first
             combine_into(
                 g, at, 1, stride, end - start, hidden, (start - low) * width,
@@ -182,7 +183,7 @@ def _has_twins(rows, num):
 
 @kernel
 def cbow_negative(
-    tokens, inputs, left, right, num_tokens, noise, input, output, width, window,
+    tokens, inputs, left, right, head, tail, noise, input, output, width, window,
     pool, block, weight, rate, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The joined window predicts its centre; noise words weigh negatives ÷ pool.
@@ -196,7 +197,7 @@ def cbow_negative(
     context = np.zeros(2 * window, np.int64)
     rows = np.zeros(pool + 1, np.int64)  # the pool, then the centre
     g = np.zeros(pool + 9, np.float32)
-    for c in range(num_tokens):
+    for c in range(head, tail):
         if c % block == 0:
             draw = c // block * pool
             for k in range(pool):
@@ -204,7 +205,7 @@ def cbow_negative(
                 if draw + pool + k < noise.shape[0]:
                     prefetch_row(output, np.int64(noise[draw + pool + k]) * width, width)
             has_twins = _has_twins(rows, pool)
-        if c + window + 4 < num_tokens:
+        if c + window + 4 < tail:
             prefetch_row(input, np.int64(inputs[c + window + 4]) * width, width)
             prefetch_row(output, np.int64(tokens[c + 4]) * width, width)
         num = right[c] - left[c] - 1
@@ -242,7 +243,7 @@ def cbow_negative(
 
 @kernel
 def full_softmax(
-    tokens, inputs, left, right, num_tokens, input, output, width, window,
+    tokens, inputs, left, right, head, tail, input, output, width, window,
     rate, is_skipgram, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The definition itself: a probability for every word of the vocabulary, for each centre."""
@@ -251,7 +252,7 @@ def full_softmax(
     context = np.zeros(2 * window, np.int64)
     change = np.zeros(width, np.float32)
     p = np.empty(num_words, np.float32)
-    for c in range(num_tokens):
+    for c in range(head, tail):
         num = right[c] - left[c] - 1
         if num == 0:
             continue

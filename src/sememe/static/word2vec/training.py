@@ -163,7 +163,8 @@ class WindowRun(Run):
     def step(self, step: int, space: list[np.ndarray], stats: np.ndarray) -> None:
         """Train on the chunk of `step`."""
         num = self.draw(step, space)
-        self.learn(step, space[0], (*space, num), self.input, stats)
+        chunk = (space[0], *space, 0, num)
+        self.learn(step, chunk, self.draw_noise(step, num), self.input, stats)
 
     def draw(self, step: int, space: list[np.ndarray]) -> int:
         """Thin out the chunk of `step` and draw windows; return how many words stay."""
@@ -175,17 +176,16 @@ class WindowRun(Run):
         return draw_windows(ids, ends, self.limits, self.config.window, key, *space)
 
     def learn(
-        self, step: int, tokens: np.ndarray, windows: tuple[Any, ...], input: np.ndarray,
+        self, step: int, chunk: tuple[Any, ...], noise: np.ndarray, input: np.ndarray,
         stats: np.ndarray,
     ) -> None:  # fmt: skip
-        """Train words, numbered by `tokens` as outputs and by `windows` as rows of `input`.
+        """Train words, which are rows both of the output matrix and of `input`.
 
-        windows: (inputs, left, right, number of words).
+        chunk: (rows of the output, rows of `input`, left, right, first centre, end of the centres).
         """
         from sememe.static.word2vec import kernels, tree_kernels
 
         config, rate = self.config, np.float32(self.rate_at(step))
-        chunk = (tokens, *windows)
         is_mean, is_skipgram = config.combine == "mean", config.architecture == "skipgram"
         matrices = (input, self.output, self.width, config.window)
         if config.loss == "softmax":
@@ -201,7 +201,6 @@ class WindowRun(Run):
             )
         else:
             shared = (self.pool, self.block, self._weight, rate)
-            noise = self._draw_noise(step, windows[-1])
             if is_skipgram:
                 kernels.skipgram_negative(*chunk, noise, *matrices, *shared, LOSS_EVERY, stats)
             else:
@@ -214,10 +213,12 @@ class WindowRun(Run):
     def _paths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.tree.starts, self.tree.nodes, self.tree.codes
 
-    def _draw_noise(self, step: int, num_words: int) -> np.ndarray:
+    def draw_noise(self, step: int, num_words: int) -> np.ndarray:
+        """The noise words of so many centres, a pool for each block; none but for `negative`."""
         from sememe.examples.noise import draw_noise
         from sememe.examples.randomness import stream_key
 
-        noise = np.empty(-(-num_words // self.block) * self.pool, np.int32)
+        num_blocks = -(-num_words // self.block) if self.config.loss == "negative" else 0
+        noise = np.empty(num_blocks * self.pool, np.int32)
         draw_noise(*self.noise, np.uint64(stream_key(self.config.seed, NOISE, step)), noise)
         return noise

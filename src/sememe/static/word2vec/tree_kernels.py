@@ -67,7 +67,7 @@ def _take_errors(g, num, codes, start, length, rate, has_loss, labels, stats):
 
 @kernel
 def skipgram_hierarchical(
-    tokens, inputs, left, right, num_tokens, starts, nodes, codes, longest,
+    tokens, inputs, left, right, head, tail, starts, nodes, codes, longest,
     input, output, width, window, rate, num_workers, loss_every, stats,
 ):  # fmt: skip
     """Every word of a window walks the tree to the centre (as in the released C program).
@@ -84,9 +84,9 @@ def skipgram_hierarchical(
     targets = np.zeros(longest + 1, np.int64)
     labels = np.zeros(longest * MOST_ROWS + _SWEEP, np.float32)
     g = np.zeros(longest * MOST_ROWS + _SWEEP, np.float32)
-    for c in range(num_tokens):
+    for c in range(head, tail):
         length, num_own = _find_path(tokens[c], starts, nodes, first_own, width, targets)
-        if c + window + 2 < num_tokens:
+        if c + window + 2 < tail:
             prefetch_row(input, np.int64(inputs[c + window + 2]) * width, width)
             ahead = tokens[c + 2]
             # The upper nodes are in the cache anyway: every word passes them.
@@ -105,20 +105,20 @@ def skipgram_hierarchical(
             has_loss = c % loss_every == 0
             _take_errors(g, num, codes, starts[tokens[c]], length, rate, has_loss, labels, stats)
             exchange_pairs(input, sources, num, own, num_own, output, targets, length, width, g)
-        if c % MERGE_EVERY == MERGE_EVERY - 1 or c + 1 == num_tokens:
+        if c % MERGE_EVERY == MERGE_EVERY - 1 or c + 1 == tail:
             _merge(share, own, output, first_own * width, own.shape[0])
 
 
 @kernel
 def cbow_hierarchical(
-    tokens, inputs, left, right, num_tokens, starts, nodes, codes,
+    tokens, inputs, left, right, head, tail, starts, nodes, codes,
     input, output, width, window, rate, is_mean, loss_every, stats,
 ):  # fmt: skip
     """The joined window walks the tree to its centre."""
     hidden = np.zeros(width, np.float32)
     context = np.zeros(2 * window, np.int64)
     change = np.zeros(width, np.float32)
-    for c in range(num_tokens):
+    for c in range(head, tail):
         num = right[c] - left[c] - 1
         if num == 0:
             continue
