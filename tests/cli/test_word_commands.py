@@ -20,6 +20,16 @@ def test_neighbors_of_several_words(sememe, vector_file):
     assert plain[0] == "king" and plain[3] == "lunch"
 
 
+def test_a_sum_is_written_as_one_speaks_of_it(sememe, vector_file):
+    by_options = ("--positive", "king", "--positive", "woman", "--negative", "man")
+    asked = sememe("neighbors", vector_file, *by_options, "--json").json
+    assert list(asked) == ["king + woman - man"]
+    for words in (("king", "-", "man", "+", "woman"), ("king - man + woman",)):
+        assert sememe("neighbors", vector_file, *words, "--json").json == asked
+    wrong = sememe("neighbors", vector_file, "king", "-", "-", fails=True)
+    assert "is no sum of words" in wrong.err
+
+
 def test_neighbors_of_a_sum(sememe, vector_file):
     options = ("--positive", "king", "--positive", "woman", "--negative", "man", "--num", 2)
     found = sememe("neighbors", vector_file, *options, "--json").json

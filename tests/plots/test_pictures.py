@@ -17,9 +17,10 @@ from sememe.errors import InputError, OptionError, UnknownWordError, WriteError
 from sememe.plots import fonts, heatmap, history, pca
 from sememe.plots.labels import place_labels
 from sememe.plots.projection import project
-from sememe.plots.strips import combine, parse_expression
+from sememe.plots.strips import combine
 from sememe.progress import History
 from sememe.vectors import WordVectors
+from sememe.vectors.sums import parse_sum
 
 WORDS = ["france", "paris", "italy", "rome", "spain", "madrid", "t-shirt", "cost$5$"]
 PAIRS = [("france", "paris"), ("italy", "rome"), ("spain", "madrid")]
@@ -78,12 +79,12 @@ def test_a_heat_map_has_a_strip_for_each_expression(vectors: WordVectors, tmp_pa
 
 
 def test_expressions(vectors: WordVectors) -> None:
-    assert parse_expression("king - man + woman") == [(1, "king"), (-1, "man"), (1, "woman")]
-    assert parse_expression("- t-shirt") == [(-1, "t-shirt")]
+    assert parse_sum("king - man + woman") == [(1, "king"), (-1, "man"), (1, "woman")]
+    assert parse_sum("- t-shirt") == [(-1, "t-shirt")]
     assert np.array_equal(combine(vectors, "- rome"), -vectors["rome"])
     for bad in ("", "king -", "king + - man", "king man", "+", "- - king"):
         with pytest.raises(OptionError, match="no sum of words"):
-            parse_expression(bad)
+            parse_sum(bad)
 
 
 def test_a_history_is_drawn_over_words(tmp_path: Path) -> None:
@@ -153,14 +154,15 @@ def test_a_font_installed_since_matplotlib_made_its_list_is_found(
     shutil.copy(fonts._installed()["DejaVu Serif"], new)
     broken.write_bytes(b"no font")
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(broken), str(new)])
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", font_manager.fontManager.ttflist[:])
+    known = list(font_manager.fontManager.ttflist)
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", known)
     fonts._find_new_fonts.cache_clear()
-    fonts.families_for(["abc"])
-    assert str(new) not in [
-        font.fname for font in font_manager.fontManager.ttflist
-    ]  # nothing was missing: nothing is searched
-    fonts.families_for(["\U0010fffd"])
-    assert str(new) in [font.fname for font in font_manager.fontManager.ttflist]
+    fonts.families_for(["abc"])  # holds nothing that a search could help with
+    assert str(new) not in [font.fname for font in known]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fonts.families_for(["\U0010fffd"])
+    assert str(new) in [font.fname for font in known]
     fonts._find_new_fonts.cache_clear()
 
 

@@ -18,7 +18,11 @@ Num = Annotated[int, typer.Option("--num", "-n", help="How many words to show.")
 def neighbors(
     model: Model,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD...", help="Words, each asked by itself.")
+        list[str] | None,
+        typer.Argument(
+            metavar="WORD...",
+            help="Words, each asked by itself, or a sum such as king - man + woman.",
+        ),
     ] = None,
     positive: Annotated[
         list[str] | None,
@@ -41,10 +45,16 @@ def neighbors(
     """Show the words nearest to each word, or to a sum of words."""
     from sememe.errors import OptionError
     from sememe.vectors import load
+    from sememe.vectors.sums import looks_like_sum, parse_sum
 
     words = words or []
     if not (words or positive or negative):
         raise OptionError("Give at least one word whose neighbors you want to see.")
+    if looks_like_sum(" ".join(words)):
+        terms = parse_sum(" ".join(words))
+        words = []
+        positive = [*(positive or []), *(word for sign, word in terms if sign > 0)]
+        negative = [*(negative or []), *(word for sign, word in terms if sign < 0)]
     vectors = load(model, limit)
     options: dict[str, Any] = {
         "restrict_vocab": restrict_vocab,
@@ -141,6 +151,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "sememe neighbors runs/ladder/models/skipgram array tensor",
             "sememe neighbors runs/ladder/models/skipgram matrix --num 3 --json",
+            "sememe neighbors glove.txt king - man + woman",
             "sememe neighbors glove.txt --positive king --positive woman --negative man",
         )
     )(neighbors)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.plots.style import BLUE, INK, RED, Paths, check_paths, new_figure, save, styled
+from sememe.vectors.sums import parse_sum
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,26 +17,9 @@ if TYPE_CHECKING:
     from sememe.vectors import WordVectors
 
 
-_SIGNS = {"+": 1, "-": -1, "−": -1}
-
-
-def parse_expression(text: str) -> list[tuple[int, str]]:
-    """Read `king - man + woman` as signed words; signs stand alone, so `t-shirt` is a word."""
-    parts = text.split()
-    if parts and parts[0] not in _SIGNS:
-        parts = ["+", *parts]
-    signs, words = parts[::2], parts[1::2]
-    is_sum = all(sign in _SIGNS for sign in signs) and not any(word in _SIGNS for word in words)
-    if not words or len(signs) != len(words) or not is_sum:
-        raise OptionError(
-            f"“{text}” is no sum of words; write it as king - man + woman, with spaces."
-        )
-    return [(_SIGNS[sign], word) for sign, word in zip(signs, words, strict=True)]
-
-
 def combine(vectors: WordVectors, text: str) -> np.ndarray:
     """Add the vectors up as an expression says."""
-    terms = parse_expression(text)
+    terms = parse_sum(text)
     signs = np.array([sign for sign, _ in terms], np.float32)
     return signs @ np.asarray(vectors[[word for _, word in terms]])
 
