@@ -68,6 +68,7 @@ def test_the_odd_word_comes_last(tmp_path: Path) -> None:
         (files.read_pairs, "a b 1\nc d 2\n# x\ne f\n", 4),
         (files.read_pairs, "a\tb\t1\nc\td\tmany\ne\tf\t3\n", 2),
         (files.read_pairs, "a b 1\nc d nan\n", 2),
+        (files.read_pairs, "患者 病人\n医生\t护士\t7.5\n", 1),
         (files.read_pairs, "a\tb\t1\n\td\t2\n", 2),
         (files.read_pairs, "just words here\n", 1),
         (lambda path: files.read_rows(path, 4), ": s\na b c d\na b c\n", 3),

@@ -127,9 +127,9 @@ def read_pairs(path: Path) -> ScoredPairs:
             f"{path}:{lines[0].number}: no score found; a line must hold two words and a number."
         )
     name = f"column {column + 1}"
-    if len(rows) > 1 and (len(rows[0]) <= column or not _is_number(rows[0][column])):
-        header, rows, lines = rows[0], rows[1:], lines[1:]
-        name = f"“{header[column]}” ({name})" if column < len(header) else name
+    if len(rows) > 1 and len(rows[0]) > column and not _is_number(rows[0][column]):
+        name = f"“{rows[0][column]}” ({name})"
+        rows, lines = rows[1:], lines[1:]
     pairs, scores = [], []
     for line, row in zip(lines, rows, strict=True):
         cell = row[column] if column < len(row) else ""
