@@ -226,8 +226,11 @@ def test_bad_json_bad_choices_and_nothing_at_all(tmp_path):
         _read(_write(tmp_path, "empty.tsv", ""), "classify")
     with pytest.raises(InputError, match="all 1 are bad"):
         _read(_write(tmp_path, "c.tsv", "text\tlabel\n\t1\n"), "classify", skip_bad=True)
-    with pytest.raises(InputError, match="no column for the label"):
+    with pytest.raises(InputError, match=r"no column for the label.*one column.*Write a tab"):
         _read(_write(tmp_path, "d.txt", "just a line\nand another\n"), "classify")
+    gap = _write(tmp_path, "gap.tsv", "好\t很好的酒店\n\t服务一般的店\n坏\t房间太小了\n")
+    with pytest.raises(InputError, match=r"gap\.tsv, line 2"):
+        _read(gap, "classify")
     with pytest.raises(InputError, match="two columns are called 'text'"):
         _read(_write(tmp_path, "e.csv", "text,text\na,b\n"), "classify")
     with pytest.raises(InputError, match="There is no file"):

@@ -30,10 +30,12 @@ class SentencePairs:
         if length < _MIN_LENGTH:
             raise OptionError(f"length must be at least {_MIN_LENGTH} for pairs, not {length}.")
         if len(documents) < 2:
-            where = "is held out for validation" if documents.split == "validation" else "is there"
+            where, cure = "is there", "more documents"
+            if documents.split == "validation":
+                where, cure = "is held out for validation", "a larger validation_share"
             raise InputError(
                 "Next-sentence pairs need a second document to take false continuations from, and "
-                f"only one {where}. Give more documents or switch next_sentence off."
+                f"only one {where}. Give {cure} or switch next_sentence off."
             )
         self._documents, self._seed, self._room = documents, seed, length - _SPECIALS
         self._bounds = documents.blocks(self._room)

@@ -160,16 +160,18 @@ def _place(table: Table, name: str) -> str:
 
 def _listed(table: Table) -> str:
     if not table.has_names:
-        return f"it has {len(table.columns)} columns and no line of names"
+        many = "one column" if len(table.columns) == 1 else f"{len(table.columns)} columns"
+        return f"it has {many} and no line of names"
     return f"its columns are {', '.join(map(repr, table.columns[:20])) or 'none'}"
 
 
 def _missing(table: Table, role: str, kind: str) -> str:
     what = {"second": "second text"}.get(role, role)
-    return (
-        f"{table.name}: no column for the {what} of {kind} rows was found; {_listed(table)}. "
-        f"Name one: --column {role}=NAME, or columns={{{role!r}: NAME}}."
-    )
+    found = f"{table.name}: no column for the {what} of {kind} rows was found; {_listed(table)}. "
+    if table.has_names or len(table.columns) > 1:
+        name = "NAME" if table.has_names else "NUMBER"
+        return f"{found}Name one: --column {role}={name}, or columns={{{role!r}: {name}}}."
+    return f"{found}Write a tab between the parts of a row."
 
 
 # ---- by name ------------------------------------------------------------------------------
@@ -235,12 +237,15 @@ def _by_content(table: Table, records: Sequence[Record], kind: Kind, named: Colu
     texts = sorted(sorted(lengths, key=lambda column: -lengths[column])[:num_texts], key=int)
     found: Columns = dict(zip(("text", "second"), ((text,) for text in texts), strict=False))
     distinct = {
-        column: len(set(own)) for column, own in cells.items() if column not in texts and all(own)
+        column: len(set(own)) for column, own in cells.items() if column not in texts and any(own)
     }
-    # A column that is the same everywhere says nothing, unless there is no other.
+    # A column with gaps, or one that is the same everywhere, only where there is no other.
     order = sorted(
-        distinct, key=lambda column: (distinct[column] == 1, distinct[column], -int(column))
-    )
+        distinct,
+        key=lambda column: (
+            not all(cells[column]), distinct[column] == 1, distinct[column], -int(column)
+        ),
+    )  # fmt: skip
     return found | ({"label": (order[0],)} if order else {})
 
 

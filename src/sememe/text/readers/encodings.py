@@ -46,7 +46,8 @@ def _wrong_byte(
         )
     return InputError(
         f"{where}choose its encoding with --encoding (gb18030 for much Chinese text, latin-1 for "
-        "Western European), or --errors replace to read on."
+        "Western European) or mend it; a text, but no labelled rows, is read on with "
+        "--errors replace."
     )
 
 
