@@ -78,6 +78,14 @@ def test_the_dictionary_adds_words(tmp_path, words_of, monkeypatch, workers):
     assert found == [[["石墨烯", "和", "云计算平台"]]]
 
 
+def test_full_width_letters_of_the_dictionary_are_read_as_those_of_the_text(tmp_path, words_of):
+    dictionary = tmp_path / "words.txt"
+    dictionary.write_text("Ｘ光片机\n", "utf-8")
+    for text in ("看Ｘ光片机", "看X光片机"):
+        found = words_of(iter([text]), language="zh", dictionary=str(dictionary))
+        assert found == [[["看", "x光片机"]]]
+
+
 @pytest.mark.parametrize(
     ("line", "part"),
     [("词 很多 n", "line 2: '词 很多 n' is not"), ("词 5 n x", "line 2: "), ("词 -5", "line 2: ")],

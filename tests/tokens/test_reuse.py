@@ -190,3 +190,16 @@ def test_chinese_that_is_not_cut_is_told_of(tmp_path, language, words, is_told):
     path.write_text(words * 3, encoding="utf-8")
     open_or_build(path, TextSettings(language=language), min_count=1, progress=heard)
     assert any("--language zh" in note for note in heard.lines) == is_told
+
+
+def test_words_of_the_dictionary_that_the_text_lacks_are_named(tmp_path):
+    path, words, heard = tmp_path / "text.txt", tmp_path / "words.txt", Notes()
+    path.write_text("医生看了ＣＴ检查单和云计算平台。\n医生。\n", encoding="utf-8")
+    words.write_text("CT检查单 9 n\n云计算平台\n干扰素β\n", encoding="utf-8")
+    settings = TextSettings(language="zh", dictionary=str(words))
+    open_or_build(path, settings, min_count=1, progress=heard)
+    assert f"{words}: 2 of its 3 words are in the text; without: 干扰素β" in heard.lines
+    open_or_build(path, settings, min_count=2, path=tmp_path / "rare", progress=heard)
+    assert "0 of its 3 words are in the text 2 times or more; without: CT" in heard.lines[-1]
+    open_or_build(path, TextSettings(language="zh"), min_count=1, progress=(quiet := Notes()))
+    assert not any("words are in the text" in note for note in quiet.lines)

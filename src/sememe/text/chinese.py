@@ -160,12 +160,19 @@ class _Worker:
         self._process.wait()
 
 
+def _entries_for(settings: TextSettings) -> list[DictionaryEntry]:
+    """The user's words, also as they stand in text whose full-width letters became plain ones."""
+    entries = read_dictionary(settings.dictionary) if settings.dictionary else []
+    plain = [(narrow(word), frequency, tag) for word, frequency, tag in entries]
+    return entries + [new for new, old in zip(plain, entries, strict=True) if new != old]
+
+
 class ChineseSegmenter:
     """Cuts batches of documents; several threads may call it, each then has a process."""
 
     def __init__(self, settings: TextSettings, workers: int) -> None:
         self._settings, self._num_workers = settings, workers
-        self._entries = read_dictionary(settings.dictionary) if settings.dictionary else []
+        self._entries = _entries_for(settings)
         self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self._started: list[_Worker] = []
         self._lock = threading.Lock()

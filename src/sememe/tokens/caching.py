@@ -16,7 +16,7 @@ from sememe.progress import Reporter
 from sememe.storage.leftovers import is_left_over, scratch_mark
 from sememe.storage.places import cache_dir
 from sememe.text.settings import TextSettings
-from sememe.tokens.advice import note_uncut_chinese
+from sememe.tokens.advice import note_dictionary, note_uncut_chinese
 from sememe.tokens.locking import locked
 from sememe.tokens.mapped import MappedStore
 from sememe.tokens.store import TokenStore
@@ -127,6 +127,7 @@ def build_from_text(
     if is_temporary:
         remove_with(store)
     note_uncut_chinese(store.vocabulary, settings, progress.note)
+    note_dictionary(store.vocabulary, store.min_count, settings, progress.note)
     return store
 
 
