@@ -69,3 +69,14 @@ def test_counting_pairs_is_part_of_what_glove_cost(text, tmp_path, monkeypatch):
     rung = planned(spec, spec.rung(), plan, text, SILENT)
     rung = trained(spec, rung, plan, text, tmp_path / "glove", SILENT)
     assert rung.train_s >= 0.5 + rung.history[-1].seconds
+
+
+@pytest.mark.parametrize("name", ["ngram", "counts", "skipgram", "glove", "elmo"])
+def test_a_model_that_was_finished_before_tells_the_time_that_it_took(name, text, tmp_path):
+    """A ladder may be killed when a model is saved and not yet in its results."""
+    if SPECS[name].is_network:
+        pytest.importorskip("torch")
+    plan, spec = plan_of(text, tokens=20_000), SPECS[name]
+    rung = planned(spec, spec.rung(), plan, text, SILENT)
+    first, again = (trained(spec, rung, plan, text, tmp_path / "model", SILENT) for _ in range(2))
+    assert again == first

@@ -62,9 +62,9 @@ def trained(
         )  # fmt: skip
     elapsed_s = time.monotonic() - begun_s
     history = _points(model.history)
-    curve_s = history[-1].seconds if history else 0.0
-    # A skip-gram, or pairs counted, before the first step are no part of the curve.
-    train_s = curve_s + getattr(model, "start_s", 0.0) if curve_s > 0 else elapsed_s
+    counted_s = float(model.history.last().get("seconds", 0.0))
+    # A skip-gram, or pairs counted, before the first step are no part of the history.
+    train_s = counted_s + getattr(model, "start_s", 0.0) if counted_s > 0 else elapsed_s
     tokens = _tokens(model, spec, text, rung)
     return replace(
         rung,

@@ -49,6 +49,7 @@ class ELMo(WordModel):
     text_class = CasedTextSettings
     presets = PRESETS
     reads_rare_words = True  # every word has its spelling
+    learned = (*WordModel.learned, "start_s")
     start_s = 0.0  # that skip-gram took before the first step, which the history does not count
 
     _opened: Any = None
@@ -151,7 +152,7 @@ class ELMo(WordModel):
             begun_s = time.monotonic()
             trained_s = start_with_skipgram(self.network, text, training, reporter, self._start)
             # Of a run that was resumed skip-gram may have been done before.
-            self.start_s = max(trained_s, time.monotonic() - begun_s)
+            self.start_s = round(max(trained_s, time.monotonic() - begun_s), 3)
         if training.is_sampled(self.config.vocab_size):
             reporter.note(f"The softmax looks at {training.num_samples:,} words at a time.")
             sampler = Sampler(text.counts, training.num_samples)
@@ -166,6 +167,16 @@ class ELMo(WordModel):
             "forward_perplexity": forward, "backward_perplexity": backward,
             "perplexity": float(np.sqrt(forward * backward)),
         }  # fmt: skip
+
+    # ---- the folder -------------------------------------------------------------------------
+
+    def manifest(self) -> dict[str, Any]:
+        """What sememe.json says of the model."""
+        return super().manifest() | {"start_s": self.start_s}
+
+    def _take_up(self, manifest: dict[str, Any]) -> None:
+        super()._take_up(manifest)
+        self.start_s = float(manifest.get("start_s", 0.0))
 
     # ---- released files ---------------------------------------------------------------------
 

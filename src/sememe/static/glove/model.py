@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sememe.static.glove.training import (
 )
 from sememe.static.loop import Run
 from sememe.static.model import StaticModel
+from sememe.storage.folder import manifest_in
 from sememe.tokens.store import TokenStore
 from sememe.vectors import WordVectors, load
 
@@ -121,6 +122,23 @@ class GloVe(StaticModel):
         request.reporter.note(
             f"{num_known:,} of {len(run.vocabulary):,} words start from the given vectors."
         )
+
+    def take_over(self, other: StaticModel) -> None:
+        """Become what another model of the same kind is, but for the options."""
+        assert isinstance(other, GloVe)
+        super().take_over(other)
+        self.start_s = other.start_s
+
+    def manifest(self) -> dict[str, Any]:
+        """What sememe.json says of the model."""
+        return {**super().manifest(), "start_s": self.start_s}
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Open a saved model; its tensors are memory-mapped until it is trained further."""
+        model = super().load(folder)
+        model.start_s = float(manifest_in(Path(folder)).get("start_s", 0.0))
+        return model
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The tensors that the model must have, with the ends of their shapes."""
