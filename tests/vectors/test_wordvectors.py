@@ -133,6 +133,17 @@ def test_unknown_words_name_near_spellings(vectors: WordVectors) -> None:
             ask()
 
 
+def test_all_unknown_words_are_named_at_once(vectors: WordVectors) -> None:
+    with pytest.raises(UnknownWordError, match=r"“国玉” is not among .* take another"):
+        vectors["国玉"]
+    with pytest.raises(UnknownWordError) as told:
+        vectors[["quen", "king", "国玉", "quen"]]
+    assert "2 words are not among the " in str(told.value)
+    assert "“quen” (near: queen), “国玉”. Spell them" in str(told.value)
+    with pytest.raises(UnknownWordError, match=r"“z9”, 4 more\. Spell"):
+        vectors[[f"z{number}" for number in range(14)]]
+
+
 @pytest.mark.parametrize(
     "ask",
     [

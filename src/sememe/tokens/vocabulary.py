@@ -20,6 +20,7 @@ from sememe.tokens.sorting import sort_words
 _LOOKUPS_BEFORE_DICT = 2_000
 # From this many words on, sorting them is ten times as fast as that dict.
 _MANY_WORDS = 200_000
+_MOST_NAMED = 10  # of unknown words in one error
 
 
 class Vocabulary(Sequence[str]):
@@ -121,12 +122,32 @@ class Vocabulary(Sequence[str]):
 
     def id(self, word: str) -> int:
         """The id of `word`; an unknown one gives an error that names near spellings."""
-        word_id = self.find(word)
-        if word_id < 0:
-            near = self.near_spellings(word)
-            hint = f" Near spellings: {', '.join(near)}." if near else ""
-            raise UnknownWordError(f"“{word}” is not among the {len(self):,} words.{hint}")
-        return word_id
+        return self.ids([word])[0]
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """The ids of words; unknown ones give one error, with near spellings of each."""
+        words = list(words)
+        found = {word: self.find(word) for word in words}
+        if unknown := [word for word, word_id in found.items() if word_id < 0]:
+            raise UnknownWordError(self._refusal(unknown))
+        return [found[word] for word in words]
+
+    def _refusal(self, unknown: Sequence[str]) -> str:
+        near = {word: ", ".join(self.near_spellings(word)) for word in unknown[:_MOST_NAMED]}
+        if len(unknown) == 1:
+            (word, spellings), *_ = near.items()
+            hint = (
+                f"Near spellings: {spellings}."
+                if spellings
+                else "None is spelled like it: take another."
+            )
+            return f"“{word}” is not among the {len(self):,} words. {hint}"
+        named = [f"“{word}”" + (f" (near: {own})" if own else "") for word, own in near.items()]
+        named += [f"{len(unknown) - _MOST_NAMED:,} more"] * (len(unknown) > _MOST_NAMED)
+        return (
+            f"{len(unknown):,} words are not among the {len(self):,}: {', '.join(named)}. "
+            "Spell them as the model does, or leave them out."
+        )
 
     def near_spellings(self, word: str, num: int = 3, among: int = 200_000) -> list[str]:
         """Known words that look like `word`, searched among the most frequent ones."""

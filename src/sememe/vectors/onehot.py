@@ -99,14 +99,14 @@ class OneHotVectors(WordVectors):
         unit_V = make_query(self, [word], None, normalize=True).direction
         if others is None:
             return unit_V
-        return unit_V[np.array([self.vocabulary.id(other) for other in others], np.int64)]
+        return unit_V[np.array(self.vocabulary.ids(others), np.int64)]
 
     def subset(self, words: Iterable[str]) -> WordVectors:
         """These words alone, in this order, in as many dimensions; their cosines are the same."""
         if isinstance(words, str):
             raise OptionError("subset expects a list of words, not one string.")
         kept = list(dict.fromkeys(words))
-        ids = [self.vocabulary.id(word) for word in kept]
+        ids = self.vocabulary.ids(kept)
         return OneHotVectors(Vocabulary.from_words(kept, self.vocabulary.counts[ids]))
 
     def normalized(self) -> WordVectors:

@@ -82,9 +82,7 @@ class WordVectors:
         """The vector of a word (D,), or those of several (len, D); copies."""
         if isinstance(words, str):
             return np.array(self.vectors[self.vocabulary.id(words)])
-        return np.array(self.vectors[[self.vocabulary.id(word) for word in words]]).reshape(
-            -1, self.dim
-        )
+        return np.array(self.vectors[self.vocabulary.ids(words)]).reshape(-1, self.dim)
 
     def count(self, word: str) -> int:
         """How often `word` was seen in training; 0 where the file did not say."""
