@@ -14,6 +14,7 @@ from sememe.ladder.report.columns import in_parts
 from sememe.ladder.report.figures import count, duration, score
 from sememe.ladder.report.markdown import markdown
 from sememe.ladder.report.page import page
+from sememe.ladder.report.picture import write_picture
 from sememe.ladder.report.standing import mean_ranks, near_best
 from sememe.ladder.report.summary import summary
 from sememe.ladder.results import Cell, Results, Rung
@@ -122,6 +123,15 @@ def test_ranks_compare_only_models_that_were_asked_the_same():
     one = replace(made_results(), tasks=made_results().tasks[:1])
     assert mean_ranks(one) is None
     assert "There is no mean rank" in page(one)
+
+
+def test_a_name_that_the_user_gave_stays_as_it_was_written(tmp_path):
+    results = made_results()
+    first, second, *others = results.tasks
+    first = replace(first, title="sst2", is_named=True)
+    results = replace(results, tasks=[first, replace(second, title="origin"), *others])
+    for text in (page(results), write_picture(results, tmp_path / "own.svg").read_text("utf-8")):
+        assert "sst2" in text and "Sst2" not in text and "Origin" in text
 
 
 def test_one_seed_has_no_deviation():

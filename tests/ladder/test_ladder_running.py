@@ -148,6 +148,7 @@ def test_own_files_and_own_models_stand_beside_the_line(tmp_path):
     )  # fmt: skip
     results = ladder.run(corpus, out=tmp_path / "out")
     assert [task.name for task in results.tasks if task.group == "sentences"] == ["classify", "tag"]
+    assert all(task.is_named == (task.group == "sentences") for task in results.tasks)
     assert results.rung("mine").title == "mine (own)" and results.rung("mine").state == "done"
     found = means(results, "mine")
     assert found["odd"] == 100.0 and found["classify"] > 90 and found["tag"] > 90

@@ -102,6 +102,7 @@ class Task(Record):
     num_train: int = 0
     num_test: int = 0
     how: str = ""
+    is_named: bool = False  # by the user
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -253,7 +253,9 @@ def user_questions(
             for split, place in zip(("train", "test"), places, strict=True)
         }
         title = name or Path(places[0]).stem
-        found.append(_made(kind, name or kind, title, _WHAT[kind], rows, text, plan, seeds))
+        question = _made(kind, name or kind, title, _WHAT[kind], rows, text, plan, seeds)
+        question.task = replace(question.task, is_named=True)
+        found.append(question)
     return found
 
 

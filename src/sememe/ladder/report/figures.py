@@ -41,10 +41,9 @@ def unit(task: Task) -> str:
     return task.metric if task.unit in task.metric else f"{task.metric}, {task.unit}"
 
 
-def headline(text: str) -> str:
-    """A title with a capital, unless a capital stands elsewhere in its first word: fastText."""
-    first = text.split(" ")[0]
-    return text[:1].upper() + text[1:] if first == first.lower() else text
+def headline(task: Task) -> str:
+    """The title of a task with a capital; a name that the user gave stays as it was written."""
+    return task.title if task.is_named else task.title[:1].upper() + task.title[1:]
 
 
 def with_unit(value: float, task: Task) -> str:

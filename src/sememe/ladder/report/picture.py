@@ -146,7 +146,7 @@ def _table_panel(results: Results, *, has_title: bool) -> Panel:
     charts_width = 3 * 340 + 2 * _GAP
     column = max(_COLUMN, (charts_width - _FIRST - 2 * _COST) / max(len(tasks), 1))
     width = _FIRST + column * len(tasks) + 2 * _COST
-    heads = [_wrapped(headline(task.title), column - 8, 13.5) for task in tasks]
+    heads = [_wrapped(headline(task), column - 8, 13.5) for task in tasks]
     # Where the last line of the headings stands.
     head_end = 30.0 * has_title + 14 * max(map(len, heads), default=1)
     has_baselines = any(best_baseline(task) for task in tasks)

@@ -75,10 +75,10 @@ def task_panel(results: Results, task: Task, cost: Cost) -> Panel | None:
         f"{rung.title} {cell_text(found[rung.name])} at {axis.show(axis.of(rung))}"
         for rung in rungs
     )
-    panel = Panel(f"{headline(task.title)} against {axis.name}", note=f"{unit(task)}: {told}")
+    panel = Panel(f"{headline(task)} against {axis.name}", note=f"{unit(task)}: {told}")
     heading(
         panel,
-        headline(task.title),
+        headline(task),
         unit(task) + ("" if task.higher_is_better else " (lower is better)"),
     )
     axes(panel, across, up, right=_RIGHT, x_name=axis.name)

@@ -51,7 +51,7 @@ def tasks_section(results: Results) -> Markup | None:
     for task in results.tasks:
         facts = tag("span", sentence(task_facts(task)), class_="soft")
         about = tag("dd", sentence(task.what), " ", facts)
-        items.append(tag("div", tag("dt", headline(task.title)), about))
+        items.append(tag("div", tag("dt", headline(task)), about))
     return tag("dl", *items, class_="tasks")
 
 

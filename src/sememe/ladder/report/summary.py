@@ -185,7 +185,7 @@ def _senses(results: Results, task: Task) -> str:
     if not parts:
         return ""
     tail = f", {hardest[0]} {with_unit(hardest[1], task)}" if hardest else ""
-    return f"{headline(task.title)} ({task.metric}): {', '.join(parts)}{tail}."
+    return f"{headline(task)} ({task.metric}): {', '.join(parts)}{tail}."
 
 
 def _what_is_missing(results: Results) -> str:

@@ -85,7 +85,7 @@ def _headings(results: Results) -> list[Markup]:
     columns = [
         tag(
             "th",
-            tag("span", headline(task.title), class_="task"),
+            tag("span", headline(task), class_="task"),
             tag("span", unit(task), class_="metric"),
             None if task.higher_is_better else tag("span", "lower is better", class_="metric"),
             scope="col",
