@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def data(tmp_path_factory) -> Path:
 
 def by_name(content) -> dict[str, dict]:
     return {one["benchmark"]: one for one in content["outcomes"]}
+
+
+def test_tensorboard_that_is_missing_is_said_before_rows_are_read(sememe, tiny, data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    monkeypatch.delattr("sememe.evaluation.finetuning.prepare")
+    command = ("evaluate", "ner", tiny, "--data", data / "conll2003", "--tensorboard", "events")
+    ran = sememe(*command, *QUICK, fails=True)
+    assert ran.code == 2 and "pip install tensorboard" in ran.err
 
 
 def test_all_of_glue(sememe, tiny, data, monkeypatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from sememe.errors import OptionError, WriteError  # noqa: E402
+from sememe.errors import MissingExtraError, OptionError, WriteError  # noqa: E402
 from sememe.evaluation.logistic import fit_logistic  # noqa: E402
 from sememe.evaluation.studies.config import StudyConfig  # noqa: E402
 from sememe.evaluation.studies.masking import study_masking  # noqa: E402
@@ -180,6 +181,13 @@ def test_the_linear_model_is_that_of_scikit_learn():
     assert probe(vectors_ND, passages) > passages.majority
     nothing_ND = random.normal(size=(200, 5))
     assert probe(nothing_ND, passages) < 0.6
+
+
+def test_tensorboard_that_is_missing_is_said_before_text_is_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match="pip install tensorboard"):
+        study("there is no such text", tmp_path / "study", config={"tensorboard": "events"})
+    assert not list(tmp_path.iterdir())
 
 
 def test_bad_input(rows, tmp_path):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe.errors import OptionError, WriteError  # noqa: E402
+from sememe.errors import MissingExtraError, OptionError, WriteError  # noqa: E402
 from sememe.evaluation.studies import reversal  # noqa: E402
 from sememe.evaluation.studies.reversal import (  # noqa: E402
     MODELS,
@@ -126,6 +127,13 @@ def test_short_sequences_are_learned_by_all(tmp_path):
         assert np.mean(study.right[name]) > 0.8, name
 
 
+def test_tensorboard_that_is_missing_is_said_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match="pip install tensorboard"):
+        study_reversal(config(tensorboard="events"), out=tmp_path / "study")
+    assert not list(tmp_path.iterdir())
+
+
 def test_by_command(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
@@ -137,7 +145,7 @@ def test_by_command(tmp_path, monkeypatch):
     ]
     ran = CliRunner().invoke(app, ["study", "reversal", "--out", "study", "--quiet", *words])
     assert ran.exit_code == 0, ran.output
-    assert [line.split("\t")[0] for line in ran.stdout.splitlines()[:4]] == ["1", "2", "3", "4"]
+    assert [line.split("\t")[0] for line in ran.stdout.splitlines()] == ["length", *"1234"]
     ran = CliRunner().invoke(
         app, ["study", "reversal", "--out", "study", "--quiet", "--resume", "--json", *words]
     )

@@ -35,8 +35,11 @@ def run_benchmark(
     reporter: Reporter = SILENT,
 ) -> Outcome:
     """Score a model on a benchmark: fine-tuned here once a seed, or as it is if it was before."""
+    from sememe.training.tensorboard import check_tensorboard
+
     begun_s = time.monotonic()
     benchmark = holdings.benchmark
+    check_tensorboard(settings.options.get("tensorboard", ""))
     prepared = prepare(holdings, settings, needs_training=not is_finished(model), reporter=reporter)
     records: list[dict[str, Any]] = []
     seeds = [] if is_finished(model) else list(settings.seeds)

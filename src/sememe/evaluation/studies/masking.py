@@ -76,6 +76,8 @@ def study_masking(
     from sememe.networks.installed import need_torch
 
     need_torch()
+    from sememe.training.tensorboard import check_tensorboard
+
     rates, out, config = _checked(rates), Path(out), config or StudyConfig()
     if not (config.budget or config.steps or config.epochs):
         config = replace(config, budget=DEFAULT_BUDGET)
@@ -86,6 +88,7 @@ def study_masking(
             "A study needs held-out text: validation_share, evaluate_batches above 0."
         )
     check_replaceable(out, KIND)
+    check_tensorboard(config.tensorboard)
     bench = _Bench(corpus, config, preset, dict(sizes or {}), tokenizer, text, progress)
     kept = _kept(out, bench.plan) if resume else _nothing()
     _write(out, bench, kept)  # so that a study stopped within its first rate can go on

@@ -67,10 +67,13 @@ def study_reversal(
     from sememe.networks.installed import need_torch
 
     need_torch()
+    from sememe.training.tensorboard import check_tensorboard
+
     config, out = config or ReversalConfig(), Path(out)
     if not (config.budget or config.steps or config.epochs):
         config = replace(config, steps=DEFAULT_STEPS)
     check_replaceable(out, KIND)
+    check_tensorboard(config.tensorboard)
     plan = {"options": config.lasting()}
     kept = _kept(out, plan) if resume else {"right": {}, "models": {}}
     _write(out, plan, kept)  # so that a study stopped within its first model can go on
