@@ -45,6 +45,14 @@ def info(
 
 def describe(path: Path) -> dict[str, Any]:
     """Everything that can be said of the artifact at `path`, for JSON."""
+    content = _described(path)
+    if isinstance(figures := content.get("figures"), dict):
+        # That of the last step, mostly 0; the rate that was chosen is among the options.
+        content["figures"] = {name: figures[name] for name in figures if name != "learning_rate"}
+    return content
+
+
+def _described(path: Path) -> dict[str, Any]:
     from sememe.errors import ArtifactError
     from sememe.networks.interchange.layout import find_bilm, network_kind
     from sememe.storage.folder import MANIFEST, read_json
@@ -103,7 +111,10 @@ def _model(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     from sememe.vectors import load
 
     vectors = load(path)
-    more = {key: value for key, value in manifest.items() if key not in ("kind", "words", "dim")}
+    known = ("kind", "words", "dim", "plan")
+    more = {key: value for key, value in manifest.items() if key not in known}
+    if manifest["kind"] == "word2vec" and isinstance(config := more.get("config"), dict):
+        more["config"] = config | _start_rate(config)
     counts = vectors.vocabulary.counts
     return {
         "kind": manifest["kind"],
@@ -114,6 +125,14 @@ def _model(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "size": _size(path),
         **more,
     }
+
+
+def _start_rate(config: dict[str, Any]) -> dict[str, Any]:
+    """The learning rate of a word2vec that was left to the architecture."""
+    from sememe.static.word2vec.config import START_RATES
+
+    rate = START_RATES.get(config.get("architecture", ""))
+    return {} if config.get("learning_rate") or rate is None else {"learning_rate": rate}
 
 
 def _network(path: Path) -> dict[str, Any]:
