@@ -20,7 +20,7 @@ def train(tmp_path: Path) -> Path:
     return path
 
 
-SMALL = ("--dim", 8, "--epochs", 10, "--learning-rate", 0.5, "--workers", 1, "--quiet")
+SMALL = ("--dim", 8, "--epochs", 10, "--learning-rate", 0.5, "--workers", 1)
 
 
 @pytest.fixture
@@ -85,10 +85,10 @@ def test_quantize_prints_sizes_and_scores(sememe, train: Path):
     ran = sememe("train", "classifier", train, "--out", "small.ftz", *quantize, *SMALL, "--json")
     sizes = ran.json["quantization"]
     assert sizes["bytes_after"] < sizes["bytes_before"] and sizes["f1_after"] > 0.95
-    ran = sememe("train", "classifier", train, "--out", "small", "--quantize", *SMALL[:-1])
+    ran = sememe("train", "classifier", train, "--out", "small", "--quantize", *SMALL)
     assert "times smaller" in ran.err and "before" in ran.err
     assert sememe("predict", "small", train).out
-    again = ("train", "classifier", train, "--out", "small", "--quantize", "--resume", *SMALL[:-1])
+    again = ("train", "classifier", train, "--out", "small", "--quantize", "--resume", *SMALL)
     assert "nothing to resume" in sememe(*again).err
 
 

@@ -51,6 +51,8 @@ def task(sememe, model, train):
 def test_classify_prints_the_table_of_confusions(task):
     assert "good\t" in task.out and "坏\t" in task.out and "dev: accuracy" in task.out
     assert "label = “stars”" in task.err
+    heading, *_ = task.out.splitlines()
+    assert heading.split("\t") == ["right label \\ given label", "good", "坏"]
     good = next(line for line in task.out.splitlines() if line.startswith("good\t"))
     assert sum(map(int, good.split("\t")[1:])) == 15
 
@@ -92,7 +94,8 @@ def test_a_sweep_tells_of_every_setting(sememe, model, train):
         "learning_rate=1e-9,3e-3 batch_size=8", "--epochs", 1, "--column", "label=stars", "--out",
         "best", "--seeds", 2, "--device", "cpu", "--workers", 1, "--length", 24,
     )  # fmt: skip
-    lines = ran.out.splitlines()
+    heading, *lines = ran.out.splitlines()
+    assert heading == "learning_rate\tbatch_size\taccuracy, mean ± sd\teach seed"
     assert lines[0].startswith("1e-09\t8\t") and lines[1].startswith("0.003\t8\t")
     assert "±" in lines[0] and "Run 4 of 4" in ran.err
 

@@ -10,7 +10,7 @@ import pytest
 
 
 def test_from_text_to_suggestions(sememe, corpus):
-    ran = sememe("train", "ngram", corpus, "--order", 3, "--out", "model", "--quiet")
+    ran = sememe("train", "ngram", corpus, "--order", 3, "--out", "model")
     assert "Try: sememe suggest model" in ran.out
     found = sememe("suggest", "model", "the red ", "-k", 2, "--json").json
     assert found["suggestions"][0]["text"] == "cat"
@@ -73,11 +73,13 @@ def test_lines_are_asked_for_on_a_terminal(sememe, corpus, tmp_path):
 
 
 def test_nnlm_from_text_to_suggestions_and_neighbors(sememe, corpus):
-    quick = "--steps", 20, "--batch-size", 4, "--length", 16, "--dim", 8, "--quiet"
+    quick = "--steps", 20, "--batch-size", 4, "--length", 16, "--dim", 8
     ran = sememe("train", "nnlm", corpus, *quick, "--direct", "--out", "model")
     assert "Saved NNLM tiny" in ran.out and "Try: sememe neighbors model" in ran.out
     assert len(sememe("suggest", "model", "the red ", "-k", 4, "--json").json["suggestions"]) == 4
     assert len(sememe("neighbors", "model", "cat", "--num", 3, "--json").json["cat"]) == 3
+    told = sememe("info", "model", "--json").json
+    assert told["training"]["learning_rate"] > 0 and "learning_rate" not in told["figures"]
     found = sememe("evaluate", "perplexity", "model", corpus, "--json", "-q").json
     assert found["perplexity"] > 1 and found["unknown_words"] == 0
     info = sememe("info", "model", "--json").json

@@ -220,8 +220,9 @@ def test_convert_makes_a_whole_folder(sememe, foreign_bert):
     assert {"tokenizer.json", "sememe.json"} <= {path.name for path in Path("whole").iterdir()}
     text = "The [MASK] sat."
     assert fill_masks(*load_folder("whole"), text) == fill_masks(*load_folder(foreign_bert), text)
-    result = sememe("convert", foreign_bert, "b.txt", "--format", "word2vec", fails=True)
-    assert result.code == 2 and "is a network" in result.err
+    for asked in (("b.txt", "--format", "word2vec"), ("b.bin",)):
+        result = sememe("convert", foreign_bert, *asked, fails=True)
+        assert result.code == 2 and "is a network" in result.err
 
 
 BAD = [

@@ -10,7 +10,7 @@ pytest.importorskip("tokenizers")
 TINY = (
     "--num-layers", 1, "--width", 32, "--num-heads", 2, "--length", 32, "--vocab-size", 200,
     "--batch-size", 8, "--workers", 1, "--steps", 3, "--evaluate-batches", 1, "--device", "cpu",
-    "--validation-share", 0.3, "--quiet",
+    "--validation-share", 0.3,
 )  # fmt: skip
 
 
@@ -27,7 +27,8 @@ def test_a_study_by_command(sememe, tmp_path):
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(rows) + "\n")
     options = ("rows.jsonl", "--label-field", "by", "--rates", "15,50", "--out", "study", *TINY)
-    told = sememe("study", "masking", *options).out.splitlines()
+    heading, *told = sememe("study", "masking", *options).out.splitlines()
+    assert heading.startswith("hidden\tloss\tright\t")
     assert [line.split("\t")[0] for line in told[:2]] == ["15 %", "50 %"]
     assert told[2].startswith("downstream: which of 2 labels") and "3 steps each" in told[3]
     data = sememe("study", "masking", *options, "--resume", "--json").json

@@ -26,6 +26,7 @@ def test_a_file(sememe, corpus):
     assert vectors.dim == 8 and "cat" in vectors and "cat".upper() not in vectors
     told = sememe("info", "model", "--json").json
     assert told["kind"] == "word2vec" and told["config"]["dim"] == 8
+    assert told["config"]["learning_rate"] == 0.03 and "plan" not in told
     assert told["text"]["language"] == "en"
     assert sememe("neighbors", "model", "cat", "--num", 3).out.count("\n") == 3
 
@@ -45,9 +46,9 @@ def test_chinese(sememe, chinese_corpus):
 
 def test_a_short_text_is_told_to_need_more_passes(sememe, tmp_path):
     (tmp_path / "few.txt").write_text("the cat saw the dog\n" * 40)
-    told = sememe(*TRAIN, "few.txt", "--out", "model", *SMALL, "--quiet").out
+    told = sememe(*TRAIN, "few.txt", "--out", "model", *SMALL).out
     (more,) = re.findall(r"try (--epochs \S+)", told)  # as it would be typed
-    again = sememe(*TRAIN, "few.txt", "--out", "m", *SMALL, *more.split(), "--quiet").out
+    again = sememe(*TRAIN, "few.txt", "--out", "m", *SMALL, *more.split()).out
     assert "--epochs" not in again
 
 

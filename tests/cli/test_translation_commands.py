@@ -11,7 +11,7 @@ pytest.importorskip("sacrebleu")
 
 TINY = (
     "--num-layers", 1, "--width", 32, "--vocab-size", 320, "--batch-size", 256, "--workers", 1,
-    "--steps", 6, "--device", "cpu", "--quiet",
+    "--steps", 6, "--device", "cpu",
 )  # fmt: skip
 ENGLISH = ["The dog runs.", "The cat sleeps.", "A man eats.", "The bird sings."] * 5
 GERMAN = ["Der Hund rennt.", "Der Kater schläft.", "Ein Mann isst.", "Der Vogel singt."] * 5

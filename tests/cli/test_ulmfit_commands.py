@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 QUICK = (
-    "--steps", 3, "--batch-size", 4, "--length", 12, "--min-count", 1, "--workers", 1, "--quiet",
+    "--steps", 3, "--batch-size", 4, "--length", 12, "--min-count", 1, "--workers", 1,
     "--device", "cpu",
 )  # fmt: skip
 

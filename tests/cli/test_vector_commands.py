@@ -60,6 +60,7 @@ def test_history(sememe, tmp_path):
         ("out.txt", "word2vec"),
         ("out.vec.gz", "word2vec"),
         ("folder", "folder"),
+        ("bert-1.2", "folder"),
     ],
 )
 def test_convert_tells_the_format_by_the_name(sememe, vector_file, tmp_path, target, format):
@@ -70,9 +71,31 @@ def test_convert_tells_the_format_by_the_name(sememe, vector_file, tmp_path, tar
     assert after.similarity("king", "queen") == pytest.approx(before.similarity("king", "queen"))
 
 
+@pytest.mark.parametrize("target", ["vectors.foo", "vectors.gz", "向量.foo.xz", "vectors.npy"])
+def test_convert_refuses_an_ending_that_it_does_not_know(sememe, vector_file, tmp_path, target):
+    refused = sememe("convert", vector_file, target, fails=True)
+    assert refused.code == 2 and target in refused.err
+    assert ".vec" in refused.err and "a folder" in refused.err and "|glove|" in refused.err
+    assert not (tmp_path / target).exists()
+    sememe("convert", vector_file, target, "--format", "folder")
+    sememe("convert", vector_file, target)  # a folder of that name is there now
+    assert (tmp_path / target).is_dir()
+
+
 def test_convert_to_a_named_format_with_a_limit(sememe, vector_file, tmp_path):
     sememe("convert", vector_file, "some.name", "--format", "glove", "--limit", 3)
     assert len((tmp_path / "some.name").read_text().splitlines()) == 3
+
+
+def test_a_picture_of_pairs_names_every_word_that_is_unknown(sememe, vector_file):
+    ran = sememe(
+        "plot", "pca", vector_file, "--pairs", "man:woman,kimg:queen,国玉:king", fails=True
+    )
+    assert (
+        ran.code == 2 and "“kimg” (near: king), “国玉”" in ran.err and "leave them out" in ran.err
+    )
+    ran = sememe("plot", "pca", vector_file, "--pairs", "man:woman,kimg:queen", fails=True)
+    assert "“kimg” is not among the 13 words. Near spellings: king." in ran.err
 
 
 def test_info_of_a_file_and_a_folder(sememe, vector_file):

@@ -13,7 +13,7 @@ import typer
 from sememe.cli.finetuning import Column, SkipBad
 from sememe.cli.options import Json, flag
 from sememe.cli.predicting import evaluate_task, is_task, predict_task, refuse_rows
-from sememe.cli.screen import examples, print_json, print_table
+from sememe.cli.screen import examples, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from sememe.static.fasttext.classifier.model import FastTextClassifier
@@ -163,7 +163,7 @@ def is_classifier(path: str | Path) -> bool:
     return kind_of_folder(Path(path)) == "fasttext-classifier"
 
 
-def convert_classifier(source: str, target: str, json: bool) -> None:
+def convert_classifier(source: str, target: str, json: bool, quiet: bool) -> None:
     """Write a classifier as a file of Facebook's program, or as another folder."""
     model = _open(source, "__label__")
     model.save(target)
@@ -171,4 +171,4 @@ def convert_classifier(source: str, target: str, json: bool) -> None:
     if json:
         print_json({"path": target, "labels": num_labels, "words": num_words})
     else:
-        typer.echo(f"Wrote {num_labels:,} labels, {num_words:,} words to {target}.")
+        remark(f"Wrote {num_labels:,} labels, {num_words:,} words to {target}.", quiet)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
 from sememe.cli.classify import convert_classifier, is_classifier
-from sememe.cli.options import Json, Limit
-from sememe.cli.screen import examples, print_json
+from sememe.cli.options import Json, Limit, Quiet
+from sememe.cli.screen import examples, print_json, remark
 from sememe.networks.interchange.layout import is_pickled, network_kind
 
 EXAMPLES = examples(
@@ -23,22 +23,34 @@ EXAMPLES = examples(
 )
 
 Format = Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret", "arpa", "folder"]
+ENDINGS: dict[str, Format] = {
+    ".txt": "word2vec", ".vec": "word2vec", ".w2v": "word2vec", ".bin": "word2vec-binary",
+    ".ftz": "fasttext", ".floret": "floret", ".arpa": "arpa",
+}  # fmt: skip
+PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
 def format_of(target: str) -> Format:
     """Guess the format that a name asks for by its ending; one without is a folder."""
-    name = target.lower()
-    for packing in (".gz", ".bz2", ".xz", ".zst"):
-        name = name.removesuffix(packing)
-    if name.endswith(".bin"):
-        return "word2vec-binary"
-    if name.endswith(".ftz"):
-        return "fasttext"
-    if name.endswith(".floret"):
-        return "floret"
-    if name.endswith(".arpa"):
-        return "arpa"
-    return "word2vec" if name.endswith((".txt", ".vec", ".w2v")) else "folder"
+    from sememe.errors import OptionError
+
+    ending = _ending(target)
+    if ending in ENDINGS:
+        return ENDINGS[ending]
+    is_packed = Path(target.lower()).suffix in PACKINGS
+    # A number behind a dot belongs to a name, such as bert-1.2 or glove.6B.50d.
+    if not (is_packed or ending[1:].isalpha()) or Path(target).is_dir():
+        return "folder"
+    raise OptionError(
+        f"The ending of {target} tells no format: take {', '.join(ENDINGS)}, leave it out to write "
+        f"a folder, or give --format {'|'.join(get_args(Format))}."
+    )
+
+
+def _ending(name: str) -> str:
+    """The ending of a name in small letters, that of what is packed where it is packed."""
+    path = Path(name.lower())
+    return (path.with_suffix("") if path.suffix in PACKINGS else path).suffix
 
 
 def convert(
@@ -59,6 +71,7 @@ def convert(
         str | None, typer.Option(help='Write this for spaces inside words, such as "_".')
     ] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write vectors of any format in another one.
 
@@ -73,24 +86,23 @@ def convert(
     from sememe.storage.folder import kind_of_folder
     from sememe.vectors.formats import convert as convert_vectors
 
+    chosen = format or format_of(target)
     if network_kind(source) or is_pickled(source):
-        if format not in (None, "folder"):
-            raise OptionError(f"{source} is a network; it has no file of format {format}.")
-        _convert_network(source, target, json)
+        if chosen != "folder":
+            raise OptionError(f"{source} is a network: it can become a folder, not {target}.")
+        _convert_network(source, target, json, quiet)
         return
     if is_classifier(source):
         is_file = Path(target).suffix.lower() in (".bin", ".ftz")
-        has_place = is_file or format_of(target) == "folder"
-        if not has_place or format not in (None, "fasttext" if is_file else "folder"):
+        if format not in (None, "fasttext") if is_file else chosen != "folder":
             raise OptionError(
                 f"{source} is a classifier: it can become a folder, or a .bin or .ftz file of "
                 f"fastText, not {target}{f' of format {format}' if format else ''}."
             )
-        convert_classifier(source, target, json)
+        convert_classifier(source, target, json, quiet)
         return
-    chosen = format or format_of(target)
-    if format_of(source) == "arpa" or kind_of_folder(Path(source)) == "ngram":
-        _convert_ngrams(source, target, chosen, json)
+    if _ending(source) == ".arpa" or kind_of_folder(Path(source)) == "ngram":
+        _convert_ngrams(source, target, chosen, json, quiet)
         return
     if chosen == "arpa":
         raise OptionError(f"{source} is no n-gram model: it cannot become an ARPA file.")
@@ -104,10 +116,10 @@ def convert(
     if json:
         print_json(figures)
     else:
-        typer.echo(f"Wrote {len(vectors):,} words × {vectors.dim} to {target} ({chosen}).")
+        remark(f"Wrote {len(vectors):,} words × {vectors.dim} to {target} ({chosen}).", quiet)
 
 
-def _convert_ngrams(source: str, target: str, format: Format, json: bool) -> None:
+def _convert_ngrams(source: str, target: str, format: Format, json: bool, quiet: bool) -> None:
     from sememe.errors import OptionError
     from sememe.progress import Reporter
     from sememe.static.ngram.model import NGram
@@ -116,17 +128,17 @@ def _convert_ngrams(source: str, target: str, format: Format, json: bool) -> Non
         raise OptionError(f"{source} is an n-gram model: it can become an ARPA file or a folder.")
     model = NGram.load(source)
     if format == "arpa":
-        model.write_arpa(target, progress=Reporter(quiet=json))
+        model.write_arpa(target, progress=Reporter(quiet=quiet))
     else:
         model.save(target)
     if json:
         sizes = model.trie.sizes
         print_json({"path": str(Path(target)), "format": format, "ngrams": sizes})
     else:
-        typer.echo(f"Wrote {sum(model.trie.sizes):,} n-grams to {target} ({format}).")
+        remark(f"Wrote {sum(model.trie.sizes):,} n-grams to {target} ({format}).", quiet)
 
 
-def _convert_network(source: str, target: str, json: bool) -> None:
+def _convert_network(source: str, target: str, json: bool, quiet: bool) -> None:
     from sememe.networks.installed import need_torch
 
     need_torch()
@@ -144,4 +156,4 @@ def _convert_network(source: str, target: str, json: bool) -> None:
     if json:
         print_json({"path": str(Path(target)), "format": "folder", "tensors": num_tensors})
     else:
-        typer.echo(f"Wrote {num_tensors:,} tensors to {target} (safetensors).")
+        remark(f"Wrote {num_tensors:,} tensors to {target} (safetensors).", quiet)

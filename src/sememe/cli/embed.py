@@ -13,7 +13,7 @@ import typer
 
 from sememe.cli.opening import Device
 from sememe.cli.options import Json, Limit, Quiet, flag
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples, print_json, remark
 from sememe.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def embed(
     if json:
         print_json({"path": str(out), "pool": pool, **figures})
         return
-    typer.echo(f"Wrote {figures['rows']:,} rows × {figures['dim']} to {out}")
+    remark(f"Wrote {figures['rows']:,} rows × {figures['dim']} to {out}", quiet)
     if figures["unknown"]:
         typer.echo(f"{figures['unknown']:,} texts hold no word that the model knows.", err=True)
 

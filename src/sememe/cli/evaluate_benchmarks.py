@@ -10,7 +10,7 @@ import typer
 
 from sememe.cli.finetuning import SkipBad
 from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples, print_json, remark
 from sememe.tasks.config import FinetuneConfig
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _command(name: str, text: str, asked_class: type[Asked]) -> Any:
             return
         typer.echo(str(result))
         if runs.out is not None and (runs.out / "submission").is_dir():
-            typer.echo(f"Files for the test server are in {runs.out / 'submission'}.")
+            remark(f"Files for the test server are in {runs.out / 'submission'}.", quiet)
 
     command.__doc__, command.__name__ = text, name
     command.__annotations__["asked"] = asked_class

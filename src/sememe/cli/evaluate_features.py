@@ -16,7 +16,7 @@ from sememe.cli.evaluate_benchmarks import (
     settings_of,
 )
 from sememe.cli.options import Json, Quiet, expand
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples, print_json, remark
 from sememe.tasks.config import FinetuneConfig
 
 EXAMPLES = examples(
@@ -78,4 +78,4 @@ def features(
         return
     typer.echo(str(result.table()))
     for path in paths:
-        typer.echo(f"Saved {path}")
+        remark(f"Saved {path}", quiet)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sememe.cli.screen import print_json, print_table
+from sememe.cli.screen import print_json, print_table, remark
 
 if TYPE_CHECKING:
     from sememe.tasks.scores import Scores
     from sememe.tasks.task import Task
 
 
-def tell(task: Task, out: Path, test_scores: Scores | None, as_json: bool) -> None:
+def tell(task: Task, out: Path, test_scores: Scores | None, *, as_json: bool, quiet: bool) -> None:
     """Say what was saved and how well it does."""
     if as_json:
         print_json(
@@ -35,7 +35,7 @@ def tell(task: Task, out: Path, test_scores: Scores | None, as_json: bool) -> No
     for name, scores in (("dev", task.scores), ("test", test_scores)):
         if scores is not None:
             tell_scores(scores, name)
-    typer.echo(f"Saved to {out}")
+    remark(f"Saved to {out}", quiet)
 
 
 def tell_scores(scores: Scores, name: str) -> None:
@@ -44,7 +44,12 @@ def tell_scores(scores: Scores, name: str) -> None:
         rows = [
             (label, *counts) for label, counts in zip(scores.labels, scores.confusion, strict=True)
         ]
-        print_table(("true \\ said", *scores.labels), rows, title=f"{name} rows by label")
+        print_table(
+            ("right label \\ given label", *scores.labels),
+            rows,
+            title=f"{name} rows: a line for each right label, a column for each given one",
+            always_headed=True,
+        )
     figures = ", ".join(f"{_words(n)} {_figure(value)}" for n, value in scores.figures.items())
     typer.echo(f"{name}: {figures} ({scores.num_rows:,} rows)")
     if scores.num_skipped:
@@ -62,7 +67,8 @@ def _tell_trials(task: Task) -> None:
         figure = f"{_figure(one['mean'])} ± {_figure(one['deviation'])}"
         seeds = ", ".join(map(_figure, one["values"]))
         rows.append((*map(_option, one["options"].values()), figure, seeds))
-    print_table((*names, f"{_words(metric)}, mean ± sd", "each seed"), rows, title="dev rows")
+    headings = (*names, f"{_words(metric)}, mean ± sd", "each seed")
+    print_table(headings, rows, title="dev rows", always_headed=True)
 
 
 def _settings(task: Task) -> list[dict[str, Any]]:

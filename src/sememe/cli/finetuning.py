@@ -130,7 +130,7 @@ def finetune(name: str, model: Path, asked: Asked, config: FinetuneConfig) -> No
         trials = grid(asked.seeds, config.seed, **parse_grid(asked.sweep))
         task = fit_trials(make, trials, train, ensemble=asked.ensemble, **request)
     scores = task.evaluate(paths_of(asked.test), **reading) if asked.test else None
-    tell(task, out, scores, asked.json)
+    tell(task, out, scores, as_json=asked.json, quiet=asked.quiet)
 
 
 def paths_of(names: list[str] | None) -> Any:

@@ -11,7 +11,7 @@ import typer
 
 from sememe.cli.failures import remember_out
 from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import console, examples, print_json
+from sememe.cli.screen import console, examples, print_json, remark
 from sememe.cli.training import Corpus, Resume
 from sememe.ladder.config import LadderConfig
 from sememe.text.settings import TextSettings
@@ -90,10 +90,10 @@ def ladder(
     if json:
         print_json(results.to_dict())
     else:
-        _show(results, out)
+        _show(results, out, quiet)
 
 
-def _show(results: Results, out: Path) -> None:
+def _show(results: Results, out: Path, quiet: bool) -> None:
     from sememe.ladder.view import score_tables
     from sememe.progress.figures import format_duration
 
@@ -105,4 +105,4 @@ def _show(results: Results, out: Path) -> None:
     for rung in results.rungs:
         if rung.state in ("failed", "left out"):
             typer.echo(f"{rung.title}: {rung.state}. {rung.why}")
-    typer.echo(f"Took {format_duration(results.seconds)}. Report: {out / 'report.html'}")
+    remark(f"Took {format_duration(results.seconds)}. Report: {out / 'report.html'}", quiet)

@@ -23,7 +23,14 @@ def flag(*names: str, help: str, **more: Any) -> Any:
 
 
 Json = Annotated[bool, flag("--json", help="Print the figures as JSON.")]
-Quiet = Annotated[bool, flag("--quiet", "-q", help="Show no progress.")]
+Quiet = Annotated[
+    bool,
+    flag(
+        "--quiet",
+        "-q",
+        help="Print results and warnings only: no progress, no word on what was saved.",
+    ),
+]
 Limit = Annotated[
     int | None, typer.Option(help="Read only this many words, the first of the file.")
 ]

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sememe.cli.options import Limit, Model, Pictures
-from sememe.cli.screen import examples
+from sememe.cli.options import Limit, Model, Pictures, Quiet
+from sememe.cli.screen import examples, remark
 
 app = typer.Typer(help="Draw pictures of vectors and of training.", no_args_is_help=True)
 
@@ -47,9 +47,9 @@ def _lines(text: str) -> list[str]:
     return [line for line in map(str.strip, lines) if line and line[0] not in "#:"]
 
 
-def _tell(paths: list[Path]) -> None:
+def _tell(paths: list[Path], quiet: bool) -> None:
     for path in paths:
-        typer.echo(f"Saved {path}")
+        remark(f"Saved {path}", quiet)
 
 
 @app.command(
@@ -73,6 +73,7 @@ def pca(
     out: Pictures = None,
     title: Title = "",
     limit: Limit = None,
+    quiet: Quiet = False,
 ) -> None:
     """Show words on the plane in which they differ most (principal components)."""
     from sememe import plots
@@ -81,7 +82,7 @@ def pca(
     paths = out or [Path("pca.png")]
     items: list[str | tuple[str, str]] = [*read_pairs(pairs or []), *(words or [])]
     plots.pca(load(model, limit), items, paths, title=title)
-    _tell(paths)
+    _tell(paths, quiet)
 
 
 @app.command(
@@ -100,6 +101,7 @@ def heatmap(
     scale: Annotated[float, typer.Option(help="Blue is minus this, red is plus this.")] = 2.0,
     title: Title = "",
     limit: Limit = None,
+    quiet: Quiet = False,
 ) -> None:
     """Show vectors as strips of color, one a row: blue below zero, red above."""
     from sememe import plots
@@ -107,7 +109,7 @@ def heatmap(
 
     paths = out or [Path("heatmap.png")]
     plots.heatmap(load(model, limit), expressions, paths, limit=scale, title=title)
-    _tell(paths)
+    _tell(paths, quiet)
 
 
 @app.command(
@@ -131,6 +133,7 @@ def positions(
     width: Annotated[int, typer.Option(min=2, max=100_000, help="Dimensions of sine waves.")] = 512,
     out: Pictures = None,
     title: Title = "",
+    quiet: Quiet = False,
 ) -> None:
     """Show the vectors of positions: the Transformer's sine waves, or those of a model."""
     from sememe.networks.installed import need_torch
@@ -146,7 +149,7 @@ def positions(
     else:
         table = _positions_of(model)[:length]
     plots.positions(table.detach().numpy(), paths, title=title)
-    _tell(paths)
+    _tell(paths, quiet)
 
 
 def _positions_of(model: Path) -> Any:
@@ -177,6 +180,7 @@ def history(
     out: Pictures = None,
     figure: Annotated[str, typer.Option(help="Which figure of the history to draw.")] = "loss",
     title: Title = "",
+    quiet: Quiet = False,
 ) -> None:
     """Show the curve of a training: the loss, or another figure of its history."""
     from sememe import plots
@@ -184,4 +188,4 @@ def history(
 
     paths = out or [Path("history.png")]
     plots.history(History.load(model / "history.json"), paths, figure_name=figure, title=title)
-    _tell(paths)
+    _tell(paths, quiet)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sememe.cli.opening import open_network
-from sememe.cli.options import Json, Pictures
-from sememe.cli.screen import examples, print_json
+from sememe.cli.options import Json, Pictures, Quiet
+from sememe.cli.screen import examples, print_json, remark
 from sememe.errors import OptionError
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def attention(
     out: Pictures = None,
     title: Annotated[str, typer.Option(help="A line above the picture.")] = "",
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show how much each token of a text, or of a pair of texts, looks at each other one.
 
@@ -60,7 +61,7 @@ def attention(
     from sememe.storage.folder import kind_of_folder
 
     if kind_of_folder(model) in ("transformer", "seq2seq"):
-        _translated(model, text, text2, layer, head, out, title, json)
+        _translated(model, text, text2, layer, head, out, title, json, quiet)
         return
     opened = open_network(model, device="cpu")
     from sememe.networks.inspection import attention_maps
@@ -90,7 +91,7 @@ def attention(
         )  # fmt: skip
         return
     for path in paths:
-        typer.echo(f"Saved {path}")
+        remark(f"Saved {path}", quiet)
 
 
 def _translated(
@@ -102,6 +103,7 @@ def _translated(
     out: list[Path] | None,
     title: str,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Show where the words of a translation look in their source."""
     from sememe.networks.installed import need_torch
@@ -129,7 +131,7 @@ def _translated(
         )  # fmt: skip
         return
     for path in paths:
-        typer.echo(f"Saved {path}")
+        remark(f"Saved {path}", quiet)
 
 
 def _checked(name: str, number: int, most: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli.options import flag
-from sememe.cli.screen import print_json
+from sememe.cli.screen import print_json, remark
 from sememe.cli.training import Asked, checked_out
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def train(
         words = {"words": len(model.vocabulary)} if isinstance(model, WordModel) else {}
         print_json({"path": str(out), **words, "figures": figures})
         return
-    typer.echo(f"Saved {type(model).__name__} {model.preset} to {out}")
+    remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
     for line in summary(figures):
         typer.echo(line)
 

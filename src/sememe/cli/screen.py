@@ -33,11 +33,26 @@ def print_json(content: Any) -> None:
     typer.echo(text)
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
-    """Print rows as people read them on a terminal, and as programs read them in a pipe."""
+def remark(text: str, quiet: bool) -> None:
+    """Print a word beside the results: what was saved where, what to try; --quiet leaves it out."""
+    if not quiet:
+        typer.echo(text)
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str = "",
+    *,
+    always_headed: bool = False,
+) -> None:
+    """Print rows as people read them on a terminal, and as programs read them in a pipe.
+
+    A pipe gets the headings too where nothing else tells its columns apart (`always_headed`).
+    """
     cells = [[_cell(value) for value in row] for row in rows]
     if not sys.stdout.isatty():
-        for row in cells:
+        for row in [headings, *cells] if always_headed else cells:
             typer.echo("\t".join(row))
         return
     from rich import box

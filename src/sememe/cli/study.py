@@ -9,7 +9,7 @@ import typer
 
 from sememe.cli import pretraining, training
 from sememe.cli.options import Json, Quiet, expand
-from sememe.cli.screen import examples, print_json, print_table
+from sememe.cli.screen import examples, print_json, print_table, remark
 from sememe.evaluation.studies.config import StudyConfig
 from sememe.evaluation.studies.reversal_config import ReversalConfig
 from sememe.text.settings import TextSettings
@@ -64,9 +64,10 @@ def masking(
     if json:
         print_json({"path": str(out), **study.facts, "rates": study.rows})
         return
-    print_table(HEADINGS, study.table())
-    for line in _words(study.facts, out):
-        typer.echo(line)
+    print_table(HEADINGS, study.table(), always_headed=True)
+    if study.facts["question"]:
+        typer.echo(_downstream(study.facts))
+    remark(f"{study.facts['steps']:,} steps each; table and picture in {out}", quiet)
 
 
 @app.command(
@@ -99,8 +100,8 @@ def reversal(
     if json:
         print_json({"path": str(out), **study.facts, "right": study.right})
         return
-    print_table(HEADINGS, study.table())
-    typer.echo(f"{config.num_tests:,} sequences of each length; table and picture in {out}")
+    print_table(HEADINGS, study.table(), always_headed=True)
+    remark(f"{config.num_tests:,} sequences of each length; table and picture in {out}", quiet)
 
 
 def _rates(text: str) -> list[float]:
@@ -112,12 +113,8 @@ def _rates(text: str) -> list[float]:
         raise OptionError(f"--rates must be per cents such as 5,15,40,80, not {text!r}.") from None
 
 
-def _words(facts: dict[str, Any], out: Path) -> list[str]:
-    lines = [f"{facts['steps']:,} steps each; table and picture in {out}"]
-    if facts["question"]:
-        lines.insert(
-            0,
-            f"downstream: {facts['question']} ({facts['num_test']:,} asked); an untrained network "
-            f"{facts['untrained']:.1%}, the most frequent answer {facts['majority']:.1%}",
-        )
-    return lines
+def _downstream(facts: dict[str, Any]) -> str:
+    return (
+        f"downstream: {facts['question']} ({facts['num_test']:,} asked); an untrained network "
+        f"{facts['untrained']:.1%}, the most frequent answer {facts['majority']:.1%}"
+    )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sememe.cli.options import Json, Pictures, expand
-from sememe.cli.screen import examples, print_json
+from sememe.cli.options import Json, Pictures, Quiet, expand
+from sememe.cli.screen import examples, print_json, remark
 from sememe.training.rate_search import RateSearch
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def rates(
     command: Command,
     out: Pictures = None,
     json: Json = False,
+    quiet: Quiet = False,
     *,
     search: RateSearch,
 ) -> None:
@@ -61,7 +62,7 @@ def rates(
 
     paths = check_paths(out or [Path("rates.png")])
     need_torch()
-    curve = find_rate_of(lambda: _run(context, command), search)
+    curve = find_rate_of(lambda: _run(context, command, quiet), search)
     marks = {"steepest": curve.steepest, "a tenth of the lowest": curve.tenth}
     if len(curve.rates) > 1:
         plots.descent(
@@ -75,10 +76,10 @@ def rates(
     for line in _words(curve):
         typer.echo(line)
     for path in paths:
-        typer.echo(f"Saved {path}")
+        remark(f"Saved {path}", quiet)
 
 
-def _run(context: typer.Context, command: list[str]) -> None:
+def _run(context: typer.Context, command: list[str], quiet: bool) -> None:
     """Begin the training that the command line describes; failures are those of the command."""
     from sememe.errors import OptionError
 
@@ -92,6 +93,8 @@ def _run(context: typer.Context, command: list[str]) -> None:
     with TemporaryDirectory() as scratch:
         if not any(part.split("=")[0] in ("--out", "-o") for part in own):
             own += ["--out", str(Path(scratch) / "model")]
+        if quiet:
+            own.append("--quiet")
         group: Any = root.command.commands[name]  # type: ignore[attr-defined]
         with group.make_context(name, own, parent=root) as inner:
             group.invoke(inner)

@@ -10,7 +10,7 @@ import typer
 
 from sememe.cli import training
 from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples, print_json, remark
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def train_classifier(
         model = _shrink(model, validation or train, shrinking, figures, reporter)
         assert out is not None
         model.save(out)
-    _tell(model, out, figures, as_json)
+    _tell(model, out, figures, as_json=as_json, quiet=quiet)
 
 
 def _scores(model: FastTextClassifier, data: Any) -> dict[str, Any]:
@@ -200,7 +200,12 @@ def _shrink(
 
 
 def _tell(
-    model: FastTextClassifier, out: Path | None, figures: dict[str, Any], as_json: bool
+    model: FastTextClassifier,
+    out: Path | None,
+    figures: dict[str, Any],
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     sizes = {"labels": len(model.labels), "words": len(model.words), "dim": model.config.dim}
     if as_json:
@@ -211,5 +216,5 @@ def _tell(
     if "validation" in figures:
         scores = figures["validation"]
         typer.echo(f"F1 {scores['f1']:.4f} on {scores['num_examples']:,} examples")
-    typer.echo(f"Saved {sizes['labels']:,} labels, {sizes['words']:,} words to {out}")
-    typer.echo(f"Try: sememe predict {out} texts.txt")
+    remark(f"Saved {sizes['labels']:,} labels, {sizes['words']:,} words to {out}", quiet)
+    remark(f"Try: sememe predict {out} texts.txt", quiet)

@@ -56,7 +56,7 @@ def counts(
     elif shown is not None:
         typer.echo(str(shown))
     if out is not None and not (asked.json and table):
-        training.tell(model, out, asked.json)
+        training.tell(model, out, as_json=asked.json, quiet=asked.quiet)
 
 
 @expand(config="Model", text="Text")
@@ -80,4 +80,4 @@ def onehot(
     out = training.checked_out(out, OneHot.kind)
     reporter = Reporter(quiet=quiet)
     model = OneHot(config).fit(corpus, text=text, store=store, out=out, progress=reporter)
-    training.tell(model, out, json)
+    training.tell(model, out, as_json=json, quiet=quiet)

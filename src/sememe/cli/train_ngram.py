@@ -8,7 +8,7 @@ import typer
 
 from sememe.cli import training
 from sememe.cli.options import expand
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples, print_json, remark
 from sememe.static.ngram.config import NGramConfig
 from sememe.text.settings import TextSettings
 
@@ -47,16 +47,16 @@ def ngram(
     if asked.json:
         print_json({"path": str(out), "words": len(model.vocabulary), **figures})
         return
-    _tell(model, str(out), figures)
+    _tell(model, str(out), figures, asked.quiet)
 
 
-def _tell(model: NGram, out: str, figures: dict[str, Any]) -> None:
+def _tell(model: NGram, out: str, figures: dict[str, Any], quiet: bool) -> None:
     sizes = ", ".join(f"{num:,} of {k}" for k, num in enumerate(model.trie.sizes, start=1))
-    typer.echo(f"Saved {len(model.vocabulary):,} words to {out}; n-grams: {sizes} words")
+    remark(f"Saved {len(model.vocabulary):,} words to {out}; n-grams: {sizes} words", quiet)
     if "validation_perplexity" in figures:
         typer.echo(
             f"perplexity {figures['validation_perplexity']:,.1f} on "
             f"{figures['validation_words']:,} words that were held out"
         )
     word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
-    typer.echo(f'Try: sememe suggest {out} "{word} "')
+    remark(f'Try: sememe suggest {out} "{word} "', quiet)

@@ -9,7 +9,7 @@ import typer
 
 from sememe.cli import pretraining, training
 from sememe.cli.options import expand, flag
-from sememe.cli.screen import examples
+from sememe.cli.screen import examples, remark
 from sememe.networks.nnlm_config import NNLMTrainingConfig
 from sememe.text.settings import TextSettings
 
@@ -73,4 +73,4 @@ def nnlm(
     pretraining.train(model, corpus, text, asked)
     if not asked.json:
         word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
-        typer.echo(f"Try: sememe neighbors {asked.out} {word}")
+        remark(f"Try: sememe neighbors {asked.out} {word}", asked.quiet)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from sememe.cli import training
 from sememe.cli.options import Json, Quiet, expand
-from sememe.cli.screen import examples, print_json
+from sememe.cli.screen import examples, print_json, remark
 from sememe.text.settings import TextSettings
 from sememe.tokens.subword_config import TokenizerConfig
 
@@ -52,9 +50,9 @@ def tokenizer(
     if json:
         print_json({"path": str(out), **facts})
         return
-    typer.echo(f"Saved {trained.vocab_size:,} tokens ({trained.kind}) to {out}")
+    remark(f"Saved {trained.vocab_size:,} tokens ({trained.kind}) to {out}", quiet)
     model = "gpt" if trained.kind == "bpe" else "bert"
-    typer.echo(f"Try: sememe train {model} CORPUS --tokenizer {out} --out runs/{model}")
+    remark(f"Try: sememe train {model} CORPUS --tokenizer {out} --out runs/{model}", quiet)
 
 
 def _facts(trained: SubwordTokenizer) -> dict[str, Any]:

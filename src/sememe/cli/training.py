@@ -11,7 +11,7 @@ import typer
 
 from sememe.cli.failures import remember_out
 from sememe.cli.options import Json, Quiet, flag, named
-from sememe.cli.screen import print_json
+from sememe.cli.screen import print_json, remark
 
 if TYPE_CHECKING:
     from sememe.progress import Reporter
@@ -134,7 +134,7 @@ def train(model: StaticModel, corpus: list[str] | None, text: TextSettings, aske
         checkpoint_minutes=asked.checkpoint_minutes or math.inf,
         callbacks=callbacks(asked.evaluate_every, asked.data, asked.early_stopping, reporter),
     )  # fmt: skip
-    tell(model, out, asked.json)
+    tell(model, out, as_json=asked.json, quiet=asked.quiet)
 
 
 def fit(
@@ -190,17 +190,17 @@ def callbacks(
     return [Evaluate(score, every_words=evaluate_every, patience=early_stopping)]
 
 
-def tell(model: StaticModel, out: Path, as_json: bool) -> None:
+def tell(model: StaticModel, out: Path, *, as_json: bool, quiet: bool) -> None:
     """Say what was saved and what to try next."""
     vectors = model.vectors
     if as_json:
         figures = {"words": len(vectors), "dim": vectors.dim, "history": model.history.last()}
         print_json({"path": str(out), **figures})
         return
-    typer.echo(f"Saved {len(vectors):,} words × {vectors.dim} to {out}")
+    remark(f"Saved {len(vectors):,} words × {vectors.dim} to {out}", quiet)
     num_seen = model.plan.get("tokens", 0) * getattr(model.config, "epochs", 0)
     if model.kind in ("word2vec", "fasttext") and num_seen < _FEW_SEEN:
         epochs = math.ceil(_FEW_SEEN / model.plan["tokens"])
-        typer.echo(f"So short a text needs more passes: try --epochs {epochs}")
+        remark(f"So short a text needs more passes: try --epochs {epochs}", quiet)
     word = vectors.vocabulary[min(50, len(vectors) - 1)]
-    typer.echo(f"Try: sememe neighbors {out} {word}")
+    remark(f"Try: sememe neighbors {out} {word}", quiet)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli.options import Json, Quiet, flag, named
-from sememe.cli.screen import print_json
+from sememe.cli.screen import print_json, remark
 from sememe.cli.training import Out, Resume, checked_out
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def train(
     if asked.json:
         print_json({"path": str(out), "figures": figures, "scores": model.scores})
         return
-    typer.echo(f"Saved {type(model).__name__} {model.preset} to {out}")
+    remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
     if "validation_perplexity" in figures:
         typer.echo(
             f"dev pairs: loss {figures['validation_loss']:.3f} a token, perplexity "
