@@ -10,7 +10,7 @@ from sememe.errors import InputError
 from sememe.examples.documents import Documents
 from sememe.examples.masked_batches import MaskedBatches
 from sememe.examples.masking_config import MaskingConfig
-from sememe.examples.spans import find_phrases
+from sememe.examples.spans import find_phrases, read_lexicon
 
 CHARACTERS = "哈尔滨是黑龙江的省会国际冰雪文化名城"
 ENTITIES = ["哈尔滨", "黑龙江", "冰雪文化"]
@@ -50,6 +50,14 @@ def test_entities_of_a_lexicon_are_hidden_whole(chinese, tmp_path):
         for entity in ENTITIES:
             assert not set(run) & set(entity) or entity in run
     assert set(ENTITIES) <= runs
+
+
+def test_a_dictionary_of_jieba_is_a_lexicon(tmp_path):
+    lexicon = tmp_path / "words.txt"
+    lexicon.write_text("哈|尔|滨 100 n\n黑|龙|江 3\nnew york 9 z\n", encoding="utf-8")
+    tokenizer = Tokenizer([*CHARACTERS, "new", "york", "9", "z"])
+    found = {"".join(map(tokenizer.token, ids)) for ids in read_lexicon(lexicon, tokenizer)}
+    assert found == {"哈尔滨", "黑龙江", "newyork9z"}
 
 
 def test_a_phrase_inside_a_longer_word_does_not_count(tmp_path):

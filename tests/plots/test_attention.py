@@ -22,6 +22,7 @@ def test_rows_look_at_columns(tmp_path: Path) -> None:
     assert np.allclose(axes.collections[0].get_array(), weights)
     for labels in (axes.get_yticklabels(), axes.get_xticklabels()):
         assert [label.get_text() for label in labels] == TOKENS
+    assert [label.get_rotation() for label in axes.get_xticklabels()] == [90.0] * 7
     assert axes.yaxis_inverted()  # the first token is the uppermost row
     assert [line.get_ydata()[0] for line in axes.lines if line.get_ydata()[0] == 4] == [4]
     assert len(axes.lines) == 2
@@ -31,7 +32,9 @@ def test_rows_look_at_columns(tmp_path: Path) -> None:
 
 
 def test_one_token_and_what_cannot_be_drawn(tmp_path: Path) -> None:
-    assert len(attention(["猫"], np.ones((1, 1)), tmp_path / "one.png").axes[0].lines) == 0
+    axes = attention(["猫"], np.ones((1, 1)), tmp_path / "one.png").axes[0]
+    assert len(axes.lines) == 0
+    assert axes.get_xticklabels()[0].get_rotation() == 0  # one character stands upright
     with pytest.raises(OptionError, match="each pair of its 7 tokens"):
         attention(TOKENS, np.ones((7, 6)), tmp_path / "bad.png")
     with pytest.raises(OptionError, match=r"\.png or \.svg"):

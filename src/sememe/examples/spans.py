@@ -1,11 +1,12 @@
 """Phrases that are hidden as a whole (Sun et al. 2019, ERNIE): of a lexicon, or found in the text.
 
-A lexicon is a file with one phrase or name a line. It is cut by the tokenizer of the text, so that
-its entries are looked for as sequences of token ids.
+A lexicon is a file with one phrase or name a line; a dictionary in jieba's form is one. It is cut
+by the tokenizer of the text, so that its entries are looked for as sequences of token ids.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,9 @@ _MAX_SLOTS = 1 << 23
 _PASSES = 2
 _MIN_COUNT = 5
 _THRESHOLD = 100.0
+
+# What a dictionary of jieba's form says of a Chinese word: its frequency and a tag.
+_WEIGHTS = re.compile(r"^(\S*[\u4e00-\u9fff]\S*)\s+\d+(\s+[a-zA-Z]+)?$")
 
 
 class Trie(NamedTuple):
@@ -51,7 +55,7 @@ def read_lexicon(path: str | Path, tokenizer: Any) -> list[np.ndarray]:
             f"The lexicon {path} is not UTF-8 (byte {error.start:,}); convert it, for instance "
             "with iconv."
         ) from None
-    entries = sorted({line.strip() for line in lines} - {""})
+    entries = sorted({_WEIGHTS.sub(r"\1", line.strip()) for line in lines} - {""})
     if not entries:
         raise InputError(f"The lexicon {path} is empty: write one phrase or name a line.")
     special = np.array(sorted(tokenizer.special_ids))

@@ -58,8 +58,10 @@ def _table(tokens: Sequence[str], columns: Sequence[str], title: str) -> tuple[F
     figure = new_figure(width, height)
     axes = figure.add_axes((left / width, _MARGIN / height, wide / width, high / height))
     axes.set_yticks(np.arange(len(tokens)) + 0.5, tokens, color=INK, fontsize=9.5)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, color=INK, fontsize=9.5, rotation=90)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, color=INK, fontsize=9.5)
     axes.xaxis.tick_top()
+    for label, text in zip(axes.get_xticklabels(), columns, strict=True):
+        label.set_rotation(90 if len(text) > 1 else 0)  # a Chinese character lies badly
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)
     if title:
