@@ -52,6 +52,15 @@ def test_a_short_text_is_told_to_need_more_passes(sememe, tmp_path):
     assert "--epochs" not in again
 
 
+def test_the_word_to_try_is_no_single_character(sememe, tmp_path):
+    (tmp_path / "zh.txt").write_text("我 你 他 的 了 在 医生 看 病人 和 书\n" * 9, encoding="utf-8")
+    told = sememe(*TRAIN, "zh.txt", "--language", "none", "--out", "model", *SMALL).out
+    (word,) = re.findall(r"Try: sememe neighbors model (\S+)", told)
+    assert word in ("医生", "病人")
+    (tmp_path / "one.txt").write_text("好 不\n" * 9, encoding="utf-8")
+    assert "Try: " in sememe(*TRAIN, "one.txt", "--language", "none", "--out", "m", *SMALL).out
+
+
 def test_every_way_to_give_the_same_text(sememe, corpus, tmp_path):
     text = corpus.read_text()
     (tmp_path / "rows.jsonl").write_text(

@@ -180,7 +180,7 @@ def test_models_that_learned_elsewhere_are_not_said_to_have_learned_here():
     more = replace(results, rungs=[*results.rungs, own], cells=[*results.cells, *cells])
     told = " ".join(summary(more))
     assert "Three models" in told
-    assert "Beside them stands runs/mine, which did not learn from it." in told
+    assert "Beside them stands runs/mine, not trained here: what was read before, held-out" in told
     text = page(more)
     assert "no time of training to draw of One-hot and runs/mine" in text
     titles = re.findall(r"<title>(runs/mine: [^<]*)</title>", text)

@@ -72,5 +72,5 @@ def nnlm(
     )
     pretraining.train(model, corpus, text, asked)
     if not asked.json:
-        word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
+        word = training.telling_word(model.vocabulary)
         remark(f"Try: sememe neighbors {asked.out} {word}", asked.quiet)

@@ -125,8 +125,14 @@ def _from_to(rungs: list[Rung]) -> str:
 
 def _beside(results: Results) -> str:
     others = [rung.title for rung in done_rungs(results) if not learned_here(rung)]
+    if not others:
+        return ""
     verb = "stands" if len(others) == 1 else "stand"
-    return f" Beside them {verb} {listed(others)}, which did not learn from it." if others else ""
+    # An own model may well have read this text, with what the ladder holds out of it.
+    return (
+        f" Beside them {verb} {listed(others)}, not trained here: what was read before, held-out "
+        "text or not, is not known."
+    )
 
 
 def _who_leads(results: Results) -> str:
