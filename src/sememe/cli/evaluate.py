@@ -78,6 +78,12 @@ def words(
         console().print(score_table(result))
     else:
         typer.echo(str(result))
+    unasked = [score.name for score in result.scores if not score.num_asked]
+    if unasked and not data:
+        reporter.note(
+            f"The built-in {', '.join(unasked)} are English, and the model knows the words of no "
+            "question of them; give questions of your own with --data."
+        )
 
 
 def score_table(result: WordsResult, *, has_sections: bool = True) -> Table:

@@ -132,8 +132,10 @@ class WordsResult:
                 f"{score.num_asked:,}",
                 _percent(score.coverage) + _composed(score),
             )
-            # Groups are many and small; their own shares are for JSON.
-            for part in score.sections if score.kind != "groups" else ():
+            # Groups are many and small; their own shares are for JSON. Sections of a file of which
+            # nothing could be asked would say so once more each.
+            has_sections = score.num_asked and score.kind != "groups"
+            for part in score.sections if has_sections else ():
                 yield (
                     f"  {part.name}",
                     "",
