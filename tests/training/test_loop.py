@@ -86,11 +86,11 @@ def test_a_validation_may_come_before_the_first_record(monkeypatch):
 def test_budgets_become_steps():
     from sememe.training.budget import Speed
 
-    speed = Speed(step_s=0.1, evaluation_s=1.0, spent_s=10.0)
-    assert speed.extent_within(110, 0) == (900, 90)  # ten validations fit
-    assert speed.extent_within(40, 0) == (270, 90)  # three do
-    assert speed.extent_within(110, 50) == (833, 50)
-    assert speed.extent_within(5, 0).num_steps == 1
+    speed = Speed(step_s=0.1, evaluation_s=1.0)
+    assert speed.extent_within(100, 0)[:2] == (900, 90)  # ten validations fit
+    assert speed.extent_within(30, 0)[:2] == (270, 90)  # three do
+    assert speed.extent_within(100, 50)[:2] == (833, 50)
+    assert speed.extent_within(0.5, 0).num_steps == 1
 
 
 def test_a_stall_does_not_count_as_speed(monkeypatch):
@@ -104,7 +104,7 @@ def test_a_stall_does_not_count_as_speed(monkeypatch):
 
     speed = budget.measure(step, lambda: None, lambda: None, budget_s=2_000)
     assert speed.step_s == pytest.approx(0.1)
-    assert speed.spent_s > 30  # what it took is gone from the budget all the same
+    assert now[0] > 30
 
 
 def test_the_callers_random_numbers_and_settings_stay():
@@ -174,17 +174,6 @@ def test_a_budget_of_few_steps_is_warned_of():
 
     assert said_of_budget(1_200) == "1,200 steps fit into the budget."
     assert said_of_budget(1).startswith("Only 1 step fits") and "too few" in said_of_budget(19)
-
-
-def test_a_budget_is_measured_then_fixed(tmp_path):
-    keeper = Checkpoints(tmp_path / "run.checkpoints")
-    with pytest.raises(KeyboardInterrupt):  # the first steps are done twice
-        run(source=StopAfter(4, time=2), budget="1s", keeper=keeper, checkpoint_minutes=0)
-    kept = json.loads((keeper.folder / "plan.json").read_text())
-    _, resumed = run(budget="1s", keeper=keeper, resume=True)
-    assert resumed.num_steps == kept["num_steps"] > 10
-    same, _ = run(steps=resumed.num_steps)
-    assert_equal(same, resumed.objective)
 
 
 def test_ctrl_c_while_the_speed_is_measured(tmp_path):

@@ -166,7 +166,7 @@ class Reporter:
         task._mark(now_s)
         if self._live is not None and task._bar is not None:
             status = " · ".join(task.describe()[1:] if task.total else task.describe())
-            self._live.update(task._bar, completed=task.done, status=status)
+            self._live.update(task._bar, total=task.total, completed=task.done, status=status)
             self._live.refresh()
             return _REDRAW_S
         if not self.quiet and now_s - task._begun_s >= min(self._line_s, 1.0):

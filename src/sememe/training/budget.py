@@ -14,13 +14,47 @@ WARM_STEPS = 3
 _BLOCK = 5
 # With fewer, the rate has hardly risen before it falls again.
 _FEW_STEPS = 20
+# A run by time is left as it was planned if it would miss its time by no more than this share.
+_TOLERANCE = 0.03
 
 
 class Extent(NamedTuple):
-    """How long a run is, fixed before its first step: steps, and steps between validations."""
+    """How long a run is, fixed before its first step: steps, and steps between validations.
+
+    The number of steps of a run by time is corrected once, at the step `turn`, where its speed is
+    not the one that was measured; `planned` is the number before that.
+    """
 
     num_steps: int
     period: int
+    turn: int = 0
+    planned: int = 0
+
+    @property
+    def schedule(self) -> int:
+        """The steps over which the learning rate was to rise and fall."""
+        return self.planned or self.num_steps
+
+    def place(self, step: int) -> float:
+        """Where a step stands in that schedule: from the turn on the rest of it is stretched."""
+        if not self.turn or step <= self.turn:
+            return step
+        stretch = (self.planned - self.turn) / (self.num_steps - self.turn)
+        return self.turn + (step - self.turn) * stretch
+
+    @property
+    def look(self) -> int:
+        """The step after which the speed is looked at again."""
+        return self.schedule // 3 if self.schedule >= _FEW_STEPS else 0
+
+    def corrected(self, seconds: float, budget_s: float) -> Extent:
+        """The same, or another number of steps after a look that came after so many seconds."""
+        step, num_steps = self.look, round(self.look * budget_s / max(seconds, 1e-9))
+        if abs(num_steps - self.num_steps) <= _TOLERANCE * self.num_steps:
+            return self
+        # A rate that fell within a few steps would leave the network in the middle of its way.
+        least = step + max(1, (self.num_steps - step) // 4)
+        return Extent(max(least, num_steps), self.period, step, self.num_steps)
 
 
 def extent_of(num_steps: int, evaluate_every: int, num_evaluations: int = 10) -> Extent:
@@ -45,17 +79,15 @@ class Speed:
 
     step_s: float
     evaluation_s: float
-    spent_s: float
 
     def extent_within(self, budget_s: float, evaluate_every: int) -> Extent:
-        """The most steps that fit, with their validations, into what is left of the budget."""
-        left_s = max(0.0, budget_s - self.spent_s)
+        """The most steps that fit, with their validations, into a budget."""
         if evaluate_every:
             per_step_s = self.step_s + self.evaluation_s / evaluate_every
-            return Extent(max(1, math.floor(left_s / per_step_s)), evaluate_every)
+            return Extent(max(1, math.floor(budget_s / per_step_s)), evaluate_every)
         # Validations shall not take more than a tenth of the time.
-        num = min(10, max(1, math.floor(left_s / 10 / max(self.evaluation_s, 1e-9))))
-        spare_s = left_s - num * self.evaluation_s
+        num = min(10, max(1, math.floor(budget_s / 10 / max(self.evaluation_s, 1e-9))))
+        spare_s = budget_s - num * self.evaluation_s
         return extent_of(max(1, math.floor(spare_s / self.step_s)), 0, num)
 
 
@@ -66,10 +98,11 @@ def measure(
     budget_s: float,
     decided: Callable[[bool], bool] = lambda choice: choice,
 ) -> Speed:
-    """Time some first steps and one validation; about a twentieth of the budget is spent on it.
+    """Time some first steps and one validation, for about a twentieth of the budget.
 
-    `wait` waits for the device. `decided` gives the choice of one process to all of them, for
-    they must do the same steps.
+    That time is no part of the budget: what is learned in it is forgotten. `wait` waits for the
+    device. `decided` gives the choice of one process to all of them, for they must do the same
+    steps.
     """
     begun_s = time.monotonic()
     for index in range(WARM_STEPS):
@@ -92,7 +125,7 @@ def measure(
         wait()
         times_s.append(time.monotonic() - block_s)
     step_s = _without_stalls(times_s) / _BLOCK
-    return Speed(step_s, stepping_s - warm_s, time.monotonic() - begun_s)
+    return Speed(step_s, stepping_s - warm_s)
 
 
 def _without_stalls(times_s: list[float]) -> float:

@@ -86,8 +86,7 @@ class Beginning(NamedTuple):
 
 
 def keep_beginning(keeper: Checkpoints, beginning: Beginning, plan: dict[str, Any]) -> None:
-    """Write down what a new run has fixed; checkpoints of an older one go."""
-    keeper.clear()
+    """Write down what a run has fixed."""
     fixed = {**beginning.extent._asdict(), "precision": beginning.precision}
     write_json(keeper.folder / PLAN, {**fixed, "plan": plan})
 
@@ -101,7 +100,7 @@ def kept_beginning(keeper: Checkpoints, plan: dict[str, Any]) -> Beginning | Non
         return None
     kept = read_json(place)
     try:
-        extent = Extent(int(kept["num_steps"]), int(kept["period"]))
+        extent = Extent(*(int(kept[name]) for name in Extent._fields))
         beginning = Beginning(extent, str(kept["precision"]))
     except (KeyError, TypeError, ValueError):
         raise ArtifactError(f"{place} is damaged: start again without resume.") from None

@@ -18,18 +18,18 @@ from torch.optim import Optimizer
 from sememe.errors import ArtifactError, DivergedError, OptionError
 from sememe.progress import History
 from sememe.training.averaged_sgd import averaged, begins_averaging, end_averaged
-from sememe.training.budget import Extent, extent_of, measure, said_of_budget
+from sememe.training.budget import Extent
 from sememe.training.checkpointing import (
     HISTORY,
     Beginning,
-    keep_beginning,
     kept_beginning,
     read_state,
     read_weights,
     write_state,
-)  # fmt: skip
+)
 from sememe.training.feeding import Part, fed, own_parts
 from sememe.training.interruption import Interruption
+from sememe.training.length import correct_extent, fixed_extent
 from sememe.training.memory import explained_memory
 from sememe.training.objective import Totals
 from sememe.training.precision import reproducible
@@ -52,17 +52,22 @@ class Loop:
     def __init__(self, objective: Any, run: Run) -> None:
         config = run.config
         self.run, self.config, self.objective = run, config, objective
-        self.num_steps = self.period = self.step = 0
+        self.extent, self.step = Extent(0, 0), 0
         self.recorder = Recorder(
             objective.counted_by, run.processes, watches_rises=run.watches_rises, shown=run.shown
         )
-        self._begun: Beginning | None = None
+        self.begun: Beginning | None = None  # what the run to be resumed has fixed
         if run.keeper is not None and run.resume:
-            self._begun = kept_beginning(run.keeper, run.plan)
-        begun_in = None if self._begun is None else self._begun.precision
+            self.begun = kept_beginning(run.keeper, run.plan)
+        begun_in = self.begun and self.begun.precision
         self.stepper = Stepper(objective, run, self.recorder, begun_in)
         self.device = self.stepper.device
         self.interruption = Interruption()
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of the whole run."""
+        return self.extent.num_steps
 
     @property
     def history(self) -> History:
@@ -97,9 +102,9 @@ class Loop:
             self.stepper.start()
             search_instead(self)
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
-            self.num_steps, self.period = self._fixed_extent()
+            self.extent = fixed_extent(self)
             self.recorder.begin()
-            self.stepper.renew(self.num_steps)
+            self.stepper.renew(self.extent.schedule)
             if found is not None:
                 self._restore(found)
             self._guarded()
@@ -107,40 +112,6 @@ class Loop:
             if run.best is not None:
                 run.best.restore(self.objective)
         return self.history
-
-    def _fixed_extent(self) -> Extent:
-        """The length of the run to be resumed, or that of a new one, which is kept."""
-        run, keeper = self.run, self.run.keeper
-        if self._begun is not None:
-            return self._begun.extent
-        extent = Extent(*run.processes.decided(self._new_extent()))
-        if keeper is not None and run.processes.is_main:
-            if keeper.latest() is not None:
-                run.reporter.note(f"Starting anew: the checkpoint in {keeper.folder} is removed.")
-            keep_beginning(keeper, Beginning(extent, self.precision), run.plan)
-        return extent
-
-    def _new_extent(self) -> Extent:
-        config = self.config
-        if config.steps:
-            return extent_of(config.steps, config.evaluate_every, self.run.num_validations)
-        if config.epochs:
-            num_steps = max(1, self.run.source.num_steps(config.epochs))
-            return extent_of(num_steps, config.evaluate_every, self.run.num_validations)
-        self.run.reporter.note("Measuring the speed.")
-        extent = self._measured(config.budget_s)
-        self.run.reporter.note(said_of_budget(extent.num_steps))
-        return extent
-
-    def _measured(self, budget_s: float) -> Extent:
-        """The steps that fit into a budget; the weights are afterwards as they were before."""
-        self.num_steps = 1 << 40  # the rate stays at its lowest
-        with self.rehearsed() as step:
-            speed = measure(
-                lambda index: step(index, self._rate(index)), self._validate, self.recorder.wait,
-                budget_s, self.run.processes.decided,
-            )  # fmt: skip
-        return speed.extent_within(budget_s, self.config.evaluate_every)
 
     @contextmanager
     def rehearsed(self) -> Iterator[Callable[[int, float | None], None]]:
@@ -198,6 +169,8 @@ class Loop:
                 self.stepper.do(self.step, parts, counts, self._rate(self.step))
                 self.step += 1
                 self._look()
+                correct_extent(self)
+                task.total = self.num_steps
                 task.update(self.step, **self.recorder.shown)
 
     @contextmanager
@@ -222,12 +195,12 @@ class Loop:
         return dict(zip(names, counts, strict=True)), bool(asked), bool(due)
 
     def _rate(self, step: int) -> float:
-        return rate_at(step, self.num_steps, self.config)
+        return rate_at(self.extent.place(step), self.extent.schedule, self.config)
 
     def _look(self) -> None:
         """Record, check and validate where it is time to."""
         step, is_end = self.step, self.step == self.num_steps
-        period = max(LEAST_PERIOD.get(self.device.type, 1), self.num_steps // _RECORDS)
+        period = max(LEAST_PERIOD.get(self.device.type, 1), self.extent.schedule // _RECORDS)
         if is_end or step % period == 0:
             more = {
                 "epoch": step / max(1, self.run.source.batches_per_epoch),
@@ -238,16 +211,18 @@ class Loop:
             self.recorder.record(step, **more)
         elif self.device.type == "cpu":  # a GPU would have to wait
             self.recorder.check()
-        if self.run.validation is not None and (is_end or step % self.period == 0):
+        if self.run.validation is not None and (is_end or step % self.extent.period == 0):
             with averaged(self.optimizer):
-                figures = self._validate()
+                figures = self.validate()
                 named = {f"validation_{name}": value for name, value in figures.items()}
                 self.recorder.keep(step, named)
                 if self.run.best is not None:
                     self.run.best.look(figures, step, self.objective)
             self.recorder.pause()
         # Without validations nobody can tell how far it has come.
-        is_late = self.run.validation is None and 2 * step >= self.num_steps
+        is_late = (
+            self.run.validation is None and 2 * self.extent.place(step) >= self.extent.schedule
+        )
         if begins_averaging(self.optimizer, self.history, self.config.average_after, is_late):
             self.run.reporter.note(f"Averaging the weights from step {step:,} on.")
 
@@ -262,7 +237,7 @@ class Loop:
         )
         return True
 
-    def _validate(self) -> dict[str, float]:
+    def validate(self) -> dict[str, float]:
         """The figures of the validation, or none where there is none."""
         run = self.run
         if run.validation is None:

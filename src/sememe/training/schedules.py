@@ -17,7 +17,7 @@ def warmup_steps(config: TrainingConfig, num_steps: int) -> int:
 RATIO = 32
 
 
-def rate_at(step: int, num_steps: int, config: TrainingConfig) -> float:
+def rate_at(step: float, num_steps: int, config: TrainingConfig) -> float:
     """The rate of a step: a straight rise, then a fall that ends where the run ends.
 
     The Transformer's own fall knows no end: with the step's inverse square root. A slanted
