@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -61,6 +62,20 @@ def test_both_readmes_show_the_same_commands() -> None:
         for name in ("README.md", "README.zh-CN.md")
     )
     assert english == chinese
+
+
+def test_both_readmes_make_the_same_calls_in_python() -> None:
+    english, chinese = (
+        [
+            ast.unparse(node.func)
+            for language, content in blocks(ROOT / name)
+            if language == "python"
+            for node in ast.walk(ast.parse(content))
+            if isinstance(node, ast.Call)
+        ]
+        for name in ("README.md", "README.zh-CN.md")
+    )
+    assert english == chinese and "sememe.load" in english
 
 
 @pytest.mark.parametrize("path", ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs"])
