@@ -7,12 +7,14 @@ import time
 import pytest
 from ladder_texts import documents
 
+from sememe.ladder import training
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.machine import this_machine
+from sememe.ladder.pilot import EnoughError, Pilot, Speed
 from sememe.ladder.plan import Plan, make_plan
 from sememe.ladder.rungs import SPECS
 from sememe.ladder.text import LadderText, open_text
-from sememe.ladder.training import _EnoughError, _Pilot, planned, trained
+from sememe.ladder.training import planned, trained
 from sememe.ladder.warming import compile_kernels
 from sememe.progress import SILENT
 from sememe.static.glove.cells import CellFile
@@ -47,15 +49,34 @@ def test_a_pilot_run_stops_no_thread_and_copies_no_vectors(name, run, text, monk
 def test_a_pilot_leaves_out_what_comes_before_the_training_and_its_first_steps(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    pilot = _Pilot(seconds=2.0)
+    pilot = Pilot(seconds=2.0)
     with pilot.task("counting", 10) as task:
         task.update(10)
     now[0] = 5.0
-    with pytest.raises(_EnoughError), pilot.task("training", 10**9, "words") as task:
+    with pytest.raises(EnoughError), pilot.task("training", 10**9, "words") as task:
         for second, done in ((5.2, 1), (5.7, 1), (5.8, 2), (6.8, 1_002), (7.8, 4_002)):
             now[0] = second
             task.update(done)
     assert pilot.begun_s == 5.0 and pilot.rate == pytest.approx(4_000 / 2)
+
+
+def test_passes_come_nearest_to_the_budget_and_are_one_at_least():
+    assert [Speed(10.0, 0.0).epochs_within(seconds) for seconds in (4, 14, 16, 180)] == [
+        1,
+        1,
+        2,
+        18,
+    ]
+    assert Speed(10.0, 25.0).epochs_within(180) == 16
+    assert Speed(10.0, 200.0).epochs_within(180) == 1
+
+
+def test_a_network_is_given_what_its_skipgram_leaves(text, monkeypatch):
+    monkeypatch.setattr(training, "measured", lambda *_: Speed(pass_s=3.1, before_s=0.0))
+    spec = SPECS["elmo"]
+    for budget, epochs, left in (("40s", 3, "30.7s"), ("4s", 1, "2s")):
+        rung = planned(spec, spec.rung(), plan_of(text, budget=budget), text, SILENT)
+        assert (rung.options["start_epochs"], rung.options["budget"]) == (epochs, left)
 
 
 def test_counting_pairs_is_part_of_what_glove_cost(text, tmp_path, monkeypatch):

@@ -7,22 +7,19 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sememe.ladder.pilot import measured
 from sememe.ladder.plan import Plan
 from sememe.ladder.results import Point, Rung
 from sememe.ladder.rungs import SPECS, Spec
 from sememe.ladder.text import LadderText
 from sememe.progress import Reporter
-from sememe.progress.reporter import Task
 from sememe.text.settings import TextSettings
 
 _MOST_POINTS = 120
-_PILOT_S = (0.2, 2.0)  # at least and at most; a tenth of the budget between
-_MOST_EPOCHS = 10_000
 _CHECKPOINT_S = (2.0, 300.0)
 _START = 0.25  # of a budget, for the skip-gram that a network begins with (told by notes.py)
 # Options of a run that say nothing of the model.
@@ -38,8 +35,7 @@ def planned(spec: Spec, rung: Rung, plan: Plan, text: LadderText, reporter: Repo
         options |= {"steps": 1, "learning_rate": 1e-12}
     elif spec.is_network:
         if options.get("start_epochs"):
-            options["start_epochs"] = _start_epochs(plan, options, text, reporter)
-            plan = _shared(plan, 1 - _START)
+            options["start_epochs"], plan = _with_start(plan, options, text, reporter)
         options |= _network_extent(spec, plan, options, text)
     elif spec.command in ("word2vec", "fasttext", "glove"):
         options["epochs"] = _epochs(spec, plan, options, text, reporter)
@@ -117,72 +113,28 @@ def _shared(plan: Plan, share: float) -> Plan:
     return replace(plan, budget_s=share * plan.budget_s, tokens=round(share * plan.tokens))
 
 
-def _start_epochs(plan: Plan, options: dict[str, Any], text: LadderText, reporter: Reporter) -> int:
-    """The passes of skip-gram that fit into its share of the budget."""
-    spec = SPECS["skipgram"]
+def _with_start(
+    plan: Plan, options: dict[str, Any], text: LadderText, reporter: Reporter
+) -> tuple[int, Plan]:
+    """The passes of skip-gram that its share of the budget is enough for, and what they leave."""
+    spec, rest = SPECS["skipgram"], _shared(plan, 1 - _START)
     own = {**spec.options(plan), "dim": options["width"]}
-    return _epochs(spec, _shared(plan, _START), own, text, reporter)
-
-
-class _EnoughError(Exception):
-    """A pilot run has told how fast it is."""
-
-
-class _Pilot(Reporter):
-    """A reporter that watches a training for some seconds, and then ends it.
-
-    A callback would do so too, but each one has the threads meet and copies the vectors: on many
-    cores that takes longer than the steps between two of them.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(quiet=True)
-        self._seconds = seconds
-        self.begun_s = 0.0
-        self._is_warm = False
-        self._num_looks = 0  # at which there was something new
-        self._first = self._last = (0.0, 0)  # when, and how many words were done
-
-    @property
-    def rate(self) -> float:
-        """Words a second; the first ones, slow while kernels are loaded, are left out."""
-        (first_s, first), (last_s, last) = self._first, self._last
-        return (last - first) / max(last_s - first_s, 1e-9)
-
-    def _open(self, task: Task) -> None:
-        if task.title == "training":
-            self.begun_s = time.monotonic()
-            self._first = self._last = (self.begun_s, 0)
-
-    def _redraw(self, task: Task, now_s: float) -> float:
-        if task.title == "training":
-            self._num_looks += task.done > self._last[1]
-            self._last = (now_s, task.done)
-            if not self._is_warm:
-                if self._num_looks > 1 and now_s - self.begun_s >= self._seconds / 4:
-                    self._is_warm, self._first = True, self._last
-            elif now_s - self._first[0] >= self._seconds and self.rate > 0:
-                raise _EnoughError
-        return 0.0
+    if not plan.is_timed:
+        return _epochs(spec, _shared(plan, _START), own, text, reporter), rest
+    speed = measured(spec, _shared(plan, _START), own, text, reporter)
+    epochs = speed.epochs_within(_START * plan.budget_s)
+    # One pass over a large text may take more than the share; the network is to learn too.
+    left_s = max(plan.budget_s / 2, plan.budget_s - epochs * speed.pass_s)
+    return epochs, replace(rest, budget_s=round(left_s, 3))
 
 
 def _epochs(
     spec: Spec, plan: Plan, options: dict[str, Any], text: LadderText, reporter: Reporter
 ) -> int:
-    """The passes over the text that fit into the budget, one at least."""
-    num_words = text.words.num_tokens
+    """The passes over the text that the budget is enough for, one at least."""
     if not plan.is_timed:
-        return max(1, round(plan.tokens / num_words))
-    reporter.note(f"{spec.title}: measuring the speed.")
-    pilot = _Pilot(max(_PILOT_S[0], min(_PILOT_S[1], plan.budget_s / 10)))
-    model = spec.model_class(**{**options, "epochs": _MOST_EPOCHS})
-    begun_s = time.monotonic()
-    with suppress(_EnoughError):
-        model.fit(text.words, text=text.settings, progress=pilot)
-    # GloVe counts pairs before its first step; that is part of its budget.
-    before_s = pilot.begun_s - begun_s if spec.command == "glove" else 0.0
-    left_s = max(0.0, plan.budget_s - before_s)
-    return min(_MOST_EPOCHS, max(1, math.floor(left_s * pilot.rate / num_words)))
+        return max(1, round(plan.tokens / text.words.num_tokens))
+    return measured(spec, plan, options, text, reporter).epochs_within(plan.budget_s)
 
 
 # ---- fitting ------------------------------------------------------------------------------------
@@ -245,12 +197,16 @@ def forget(out: Path) -> None:
 
 
 def _command(spec: Spec, model: Any, rung: Rung, plan: Plan, text: LadderText, out: Path) -> str:
-    """The command that trains the same again."""
+    """The command that trains the same again.
+
+    One that corrected its length by the clock had a rate that fell a little otherwise.
+    """
     parts = ["sememe", "train", spec.command, str(text.train), "--out", str(out)]
     options = {name: x for name, x in rung.options.items() if name not in _PASSING}
     if spec.preset is not None:
         parts += ["--preset", spec.preset(plan)]
         options["steps"] = max((one.get("step", 0) for one in model.history), default=0)
+        options["precision"] = model.precision or "auto"
     if spec.subwords:
         place = text.tokenizer_place(spec.subwords, plan.vocab_size)  # type: ignore[arg-type]
         parts += ["--tokenizer", str(place)]
