@@ -67,3 +67,10 @@ def test_a_mistake_gets_one_sentence(sememe, corpus, tmp_path, options, said):
     (tmp_path / "full" / "letter.txt").write_text("mine")
     result = sememe("ladder", corpus, *options, fails=True)
     assert said in result.err and "Traceback" not in result.err
+
+
+def test_help_names_every_rung(sememe):
+    from sememe.ladder.rungs import SPECS
+
+    told = sememe("ladder", "--help").out
+    assert not [name for name in SPECS if name not in told]

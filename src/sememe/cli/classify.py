@@ -38,7 +38,9 @@ Classifier = Annotated[
     ),
 ]
 Number = Annotated[int, typer.Option("-k", help="Labels for each text, the likeliest; -1 all.")]
-Threshold = Annotated[float, typer.Option(help="Leave out labels that are less likely.")]
+Threshold = Annotated[
+    float, typer.Option(help="Leave out labels that are less likely than this, from 0 to 1.")
+]
 Prefix = Annotated[str, typer.Option(help="How labels start in the lines of .bin and .ftz models.")]
 
 
@@ -59,7 +61,7 @@ def predict(
     ],
     k: Number = 1,
     threshold: Threshold = 0.0,
-    prob: Annotated[bool, flag("--prob", help="Write the probability behind each label.")] = False,
+    prob: Annotated[bool, flag("--prob", help="Write the probability after each label.")] = False,
     label_prefix: Prefix = "__label__",
     column: Column = None,
     skip_bad: SkipBad = False,

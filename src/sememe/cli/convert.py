@@ -57,7 +57,12 @@ def convert(
     source: Annotated[
         str, typer.Argument(metavar="FROM", help="A model folder or a vector file of any format.")
     ],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The file or folder to write.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TO", help="The file or folder to write; its ending tells the format."
+        ),
+    ],
     format: Annotated[
         Format | None,
         typer.Option("--format", help="What to write; told by the name of TO when left out."),
@@ -75,7 +80,9 @@ def convert(
 ) -> None:
     """Write vectors of any format in another one.
 
-    Our folder opens at once whatever its size; the others are for other tools.
+    The ending of TO tells the format: .txt, .vec and .w2v are word2vec's text, .bin its binary
+    file, .ftz fastText's, .floret floret's; a name without one is a folder of ours, which opens at
+    once whatever its size. The others are for other tools.
     Facebook's fastText models (.bin, .ftz) need --format fasttext to be written: a
     name in .bin alone is a word2vec file. An ending .gz, .bz2, .xz or .zst packs the file.
     The folder of a BERT or GPT is written as one that sememe and transformers open: pickles

@@ -22,7 +22,7 @@ def perplexity(
     model: LanguageModelPath,
     corpus: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT...", help="Files, folders or patterns of text, or -."),
+        typer.Argument(metavar="TEXT", help="Files, folders or patterns of text, or -."),
     ],
     device: Device = "auto",
     json: Json = False,

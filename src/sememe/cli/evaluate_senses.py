@@ -22,7 +22,7 @@ def senses(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="Folders of BERT, GPT or ELMo models, or word vectors of any format.",
         ),
     ],

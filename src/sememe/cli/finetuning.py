@@ -27,7 +27,8 @@ Start = Annotated[
 Train = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labelled rows to learn from: tsv, csv, jsonl …, or builtin:NAME; may be repeated."
+        help="Labelled rows to learn from (needed): tsv, csv, jsonl …, or builtin:NAME; may be "
+        "repeated."
     ),
 ]
 Dev = Annotated[
@@ -35,7 +36,10 @@ Dev = Annotated[
     typer.Option(help="Rows that choose the best weights; left out: a share of the training rows."),
 ]
 Test = Annotated[list[str] | None, typer.Option(help="Rows to score at the end.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="The folder to write.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The model folder to write; a training needs one."),
+]
 Resume = Annotated[bool, flag("--resume", help="Go on where a run into --out was stopped.")]
 Seeds = Annotated[
     int, typer.Option(help="Runs with different seeds; the best is kept, mean ± sd is told.")

@@ -46,8 +46,8 @@ def ladder(
     words: Annotated[
         list[str] | None,
         typer.Option(
-            help="File or folder of word pairs, analogies, odd ones or groups; may be repeated. "
-            "Left out: built-in ones for the built-in text."
+            help="File or folder of word pairs, analogies, odd ones out or groups; may be "
+            "repeated. Left out: built-in ones for the built-in text."
         ),
     ] = None,
     task: Annotated[
@@ -71,8 +71,9 @@ def ladder(
 ) -> None:
     """Train every model of the line on the same text, ask all of them the same, write a report.
 
-    From one-hot over counts, word2vec, GloVe and fastText to n-grams, NNLM, ELMo, GPT and BERT,
-    each with the same budget. Stopped at any moment, the same command with --resume goes on.
+    Each model is a rung, with the same budget: onehot, counts, cbow, skipgram, glove, fasttext,
+    ngram, nnlm, elmo, gpt, bert; --rungs chooses among these names, and may add untrained, a BERT
+    that has learned nothing. Stopped at any moment, the same command with --resume goes on.
     """
     from sememe.ladder.report import write_report
     from sememe.ladder.running import Ladder

@@ -56,7 +56,7 @@ def _plain(text: str | None) -> str:
 
 
 def _argument(param: Any) -> str:
-    name = (param.metavar or param.name.upper()).strip("[]")
+    name = (param.metavar or param.name.upper()) + "..." * (param.nargs == -1)
     return name if param.required else f"[{name}]"
 
 

@@ -39,7 +39,12 @@ RestrictVocab = Annotated[
 ]
 Pictures = Annotated[
     list[Path] | None,
-    typer.Option("--out", "-o", help="Where to save, ending in .png or .svg; may be repeated."),
+    typer.Option(
+        "--out",
+        "-o",
+        help="Where to save, ending in .png or .svg; may be repeated. Left out: a .png with the "
+        "name of the command, in this folder.",
+    ),
 ]
 
 # Said of every command alike, so they stand behind the options of its own.

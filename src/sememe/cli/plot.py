@@ -62,12 +62,14 @@ def _tell(paths: list[Path], quiet: bool) -> None:
 def pca(
     model: Model,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD...", help="Words to show.")
+        list[str] | None, typer.Argument(metavar="WORD", help="Words to show.")
     ] = None,
     pairs: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PAIRS", help="Pairs to join: france:paris,italy:rome or a file; repeatable."
+            metavar="PAIRS",
+            help="Pairs to join with a line: france:paris,italy:rome, or a file of two words a "
+            "line; may be repeated.",
         ),
     ] = None,
     out: Pictures = None,
@@ -75,7 +77,11 @@ def pca(
     limit: Limit = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show words on the plane in which they differ most (principal components)."""
+    """Show words on the plane in which they differ most (principal components).
+
+    Three words or more are needed, by themselves or in pairs. Lines of pairs that run side by side
+    show that the words of each differ in the same way.
+    """
     from sememe import plots
     from sememe.vectors import load
 
@@ -95,7 +101,7 @@ def heatmap(
     model: Model,
     expressions: Annotated[
         list[str],
-        typer.Argument(metavar="EXPRESSION...", help='Words or sums such as "king - man + woman".'),
+        typer.Argument(metavar="EXPRESSION", help='Words or sums such as "king - man + woman".'),
     ],
     out: Pictures = None,
     scale: Annotated[float, typer.Option(help="Blue is minus this, red is plus this.")] = 2.0,
@@ -123,7 +129,7 @@ def positions(
     model: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[MODEL]",
+            metavar="MODEL",
             help="Folder of a BERT, GPT or transformer; left out: the Transformer's sine waves.",
         ),
     ] = None,

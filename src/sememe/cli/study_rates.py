@@ -30,7 +30,7 @@ SETTINGS = {"allow_interspersed_args": False}
 Command = Annotated[
     list[str],
     typer.Argument(
-        metavar="COMMAND...",
+        metavar="COMMAND",
         help="The command that would train, from `train` or `finetune` on; --out may be left out.",
     ),
 ]

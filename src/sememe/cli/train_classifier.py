@@ -32,7 +32,7 @@ def classifier(
     train: Annotated[
         list[str],
         typer.Argument(
-            metavar="TRAIN...",
+            metavar="TRAIN",
             help="Files of lines such as “__label__good a fine film”, or jsonl, csv, tsv, parquet.",
         ),
     ],

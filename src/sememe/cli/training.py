@@ -28,7 +28,7 @@ _MOST_PASSES = 100
 Corpus = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CORPUS...]",
+        metavar="CORPUS",
         help="Files, folders or patterns of text, or - for standard input. "
         "Left out: the docstrings of the installed packages.",
         show_default=False,
@@ -43,7 +43,10 @@ Mix = Annotated[
         "the model then knows several.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="The model folder to write.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The model folder to write; a training needs one."),
+]
 Resume = Annotated[bool, flag("--resume", help="Go on where a training into --out was stopped.")]
 Start = Annotated[
     str | None, typer.Option(help="Begin with these vectors: a model folder or vector file.")

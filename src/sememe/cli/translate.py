@@ -40,7 +40,7 @@ def translate(
     text: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE|TEXT]", help="A file, a text a line; or a text; - for standard input."
+            metavar="FILE|TEXT", help="A file, a text a line; or a text; - for standard input."
         ),
     ] = "-",
     out: Annotated[

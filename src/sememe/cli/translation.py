@@ -24,7 +24,7 @@ Source = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Argument(metavar="[TARGET]", help="File of their translations, line by line."),
+    typer.Argument(metavar="TARGET", help="File of their translations, line by line."),
 ]
 DevSource = Annotated[
     str | None,

@@ -20,7 +20,7 @@ def neighbors(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="WORD...",
+            metavar="WORD",
             help="Words, each asked by itself, or a sum such as king - man + woman.",
         ),
     ] = None,
@@ -131,7 +131,7 @@ def similarity(
 
 def odd(
     model: Model,
-    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Three words or more.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Three words or more.")],
     limit: Limit = None,
     json: Json = False,
 ) -> None:

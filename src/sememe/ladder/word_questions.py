@@ -192,7 +192,7 @@ def _belongings(text: LadderText, is_unseen: bool, num: int, min_count: int) -> 
         return common <= word_id < 10_000 and vocabulary.counts[word_id] >= min_count
 
     for words in _document_words(text, 40 * num):
-        # A letter is no word, and a single Chinese character mostly belongs to every text (做, 约, 总).
+        # A letter is no word; a Chinese character by itself mostly fits any text (做, 约, 总).
         distinct = [word for word in dict.fromkeys(words) if word.isalpha() and len(word) > 1]
         known = [word for word in distinct if is_known(word)]
         if is_unseen:

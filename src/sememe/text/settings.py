@@ -29,7 +29,7 @@ class TextSettings:
     )
     lowercase: bool = _option(True, "Turn words into lower case.")
     layout: Literal["auto", "line", "paragraph", "file"] = _option(
-        "auto", "A document of a text file: line, paragraph or file."
+        "auto", "A document of a text file: line, paragraph or file; auto: told by the text."
     )
     sentences: bool = _option(
         True, "Split documents into sentences; otherwise a line is a sentence."

@@ -22,14 +22,15 @@ class WindowConfig(Config):
     """The options of the models that predict words from words of a window around them."""
 
     architecture: Architecture = option(
-        "skipgram", "Predict the context (skipgram) or from it (cbow)."
+        "skipgram",
+        "Predict the words around a word (skipgram), or the word from those around it (cbow).",
     )
     loss: Loss = option("negative", "Negative sampling, hierarchical softmax or the full softmax.")
     dim: int = option(100, "Numbers in a vector.")
     window: int = option(5, "Furthest context word on each side; shorter windows are drawn too.")
     negatives: int = option(5, "Noise words for each true pair.")
     noise_exponent: float = option(0.75, "Noise words are drawn by count to this power.")
-    sample: float = option(1e-3, "Thin out words above this frequency; 0 keeps every word.")
+    sample: float = option(1e-3, "Thin out words that make up more of the text than this; 0 none.")
     min_count: int = option(5, "Leave out words that are rarer than this.")
     max_words: int = option(0, "Keep at most this many words, the most frequent; 0 keeps all.")
     epochs: int = option(5, "Passes over the text.")
@@ -71,7 +72,11 @@ class WindowConfig(Config):
 class Word2VecConfig(WindowConfig):
     """What word2vec learns and how (Mikolov et al. 2013a, 2013b); names as the field uses them."""
 
-    vectors: Kept = option("input", "Vectors to use: input, output, their sum or concatenation.")
+    vectors: Kept = option(
+        "input",
+        "Vectors to use: of words as they predict (input), as they are predicted (output), or of "
+        "both.",
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that no run could satisfy, naming the option and its range."""
