@@ -3,6 +3,14 @@
 import subprocess
 import sys
 
+import pytest
+
+from sememe.ladder import warming
+from sememe.ladder.config import LadderConfig
+from sememe.ladder.plan import make_plan
+from sememe.ladder.results import Machine
+from sememe.ladder.rungs import SPECS
+
 PROGRAM = """
 import sememe.ladder.running  # a ladder has imported kernels before it warms up
 from sememe.ladder.warming import warmed_up
@@ -28,7 +36,7 @@ begun = []
 start = warming._compiling
 warming._compiling = lambda names: begun.append(start(names)) or begun[-1]
 try:
-    with warming.warmed_up(["counts", "skipgram"], SILENT):
+    with warming.warmed_up(["counts", "ngram"], SILENT):
         raise ValueError("There is no text.")
 except ValueError:
     codes = [process.wait() for process in begun]
@@ -69,3 +77,11 @@ def test_a_file_of_the_working_folder_is_not_taken_for_a_module(tmp_path, monkey
     (tmp_path / "numba.py").write_text("open('taken', 'w')")
     run(PROGRAM)
     assert not (tmp_path / "taken").exists()
+
+
+@pytest.mark.parametrize("preset", ["tiny", "mini", "small", "medium"])
+def test_the_rows_of_every_bert_are_compiled(preset):
+    machine = Machine(cores=2, memory=8 << 30, processor="", gpu="", system="")
+    plan = make_plan(LadderConfig(preset=preset), machine)
+    has_pairs = SPECS["bert"].options(plan).get("next_sentence", True)
+    assert {"next_sentence": has_pairs} in warming._VARIANTS["bert"]

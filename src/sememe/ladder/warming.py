@@ -6,6 +6,7 @@ lie in the cache already, this takes a quarter of a second.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -34,6 +35,11 @@ _FEW_STEPS: dict[str, dict[str, Any]] = {
     "gpt": _SMALL,
     "bert": _SMALL,
 }
+# The smallest BERT of a ladder reads running text, a larger one pairs of sentences.
+_VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "cbow": [{"architecture": "cbow"}],
+    "bert": [{"next_sentence": False}, {"next_sentence": True}],
+}
 
 
 @contextmanager
@@ -45,7 +51,10 @@ def warmed_up(names: Iterable[str], reporter: Reporter) -> Iterator[None]:
     others: list[subprocess.Popen[bytes]] = []
     if own and is_first_use():
         reporter.note("Compiling the kernels: once for this version, about half a minute.")
-        others = [_compiling(part) for part in (own[::2], own[1::2]) if part]
+        # Word vectors share kernels with each other, and language models theirs, and PyTorch.
+        words = [name for name in own if SPECS[name].family in ("counts", "static")]
+        models = [name for name in own if name not in words]
+        others = [_compiling(part) for part in (words, models) if part]
     try:
         yield
         for process in others:
@@ -61,13 +70,12 @@ def compile_kernels(names: Iterable[str]) -> None:
     """Compile the kernels of these rungs, those that this version has not compiled yet."""
     sentences = [_WORDS[start:] + _WORDS[:start] for start in range(len(_WORDS))] * 20
     for spec in (SPECS[name] for name in names):
-        options = {"workers": 1, **(_FEW | _FEW_STEPS)[spec.command]}
-        if spec.name == "cbow":
-            options["architecture"] = "cbow"
-        if spec.subwords:
-            spec.model_class("tiny", **options).fit([" ".join(words) for words in sentences])
-        else:
-            spec.model_class(min_count=1, **options).fit(sentences)
+        for more in _VARIANTS.get(spec.name, [{}]):
+            options = {"workers": 1, **(_FEW | _FEW_STEPS)[spec.command], **more}
+            if spec.subwords:
+                spec.model_class("tiny", **options).fit([" ".join(words) for words in sentences])
+            else:
+                spec.model_class(min_count=1, **options).fit(sentences)
 
 
 def _compiling(names: list[str]) -> subprocess.Popen[bytes]:
@@ -78,4 +86,5 @@ def _compiling(names: list[str]) -> subprocess.Popen[bytes]:
 
 
 if __name__ == "__main__":
+    gc.disable()  # numba makes few cycles, but many objects, which the collector would walk
     compile_kernels(sys.argv[1:])

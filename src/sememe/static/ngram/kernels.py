@@ -143,7 +143,9 @@ def merge(rows, bounds, order, out):
         if num and not is_before(out, num - 1, rows, row, order):
             out[num - 1, order] += rows[row, order]
         else:
-            out[num] = rows[row]
+            # Of a row as a whole numba would check the shape, and compile the words of an error.
+            for offset in range(order + 1):
+                out[num, offset] = rows[row, offset]
             num += 1
         heads[run] += 1
         if heads[run] == bounds[run + 1]:
@@ -197,4 +199,5 @@ def grow(rows, order, last, sizes, words, starts, counts, nums):
                     starts[level, place] = sizes[level + 1] + nums[level + 1]
                 nums[level] += 1
             counts[level, nums[level]] += count
-        last[:] = rows[row, :order]
+        for level in range(order):
+            last[level] = rows[row, level]
