@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sememe.storage.places import cache_dir
 from sememe.text import library, stream
-from sememe.text.prose import prose
+from sememe.text import prose as markup
+from sememe.text.prose import plain, prose
 from sememe.text.settings import TextSettings
 
 
@@ -61,6 +64,18 @@ def test_prose_keeps_sentences_and_leaves_code():
     assert "A. Author, A book." in lines
     for gone in ("versionadded", "code", "1.5", ">>>", "table", "----", "Parameters", "http", "`"):
         assert gone not in text
+
+
+PIECES = ["`", ":math:", ":ref:", "<", ">", "_", "$", "*", "[", "]", "(", ")", "!", "#", "~"]
+PIECES += ["\\", "{", "|", "://", "http", "https", "ftp", "www", ".", "word", " ", "中文", "."]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_text_that_seems_to_have_no_markup_has_none(text):
+    slowly = markup._FOOTNOTE.sub("", text)
+    for pattern, replacement in markup._INLINE:
+        slowly = pattern.sub(replacement, slowly)
+    assert plain(text) == markup._SPACES.sub(" ", slowly).strip()
 
 
 def test_docstrings_of_a_source():

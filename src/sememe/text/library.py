@@ -11,6 +11,7 @@ import ast
 import gc
 import hashlib
 import json
+import os
 import platform
 import sysconfig
 import warnings
@@ -71,11 +72,10 @@ def _files(package: str) -> list[Path]:
     folder = _folder(package)
     if folder is None:
         return []
-    found = [
-        path
-        for path in folder.rglob("*.py")
-        if not _SKIPPED.intersection(path.relative_to(folder).parts)
-    ]
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        found += [Path(place, name) for name in names if name.endswith(".py")]
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 

@@ -46,6 +46,8 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\*{1,2}(\w[^*]*)\*{1,2}"), r"\1"),
     (re.compile(r"\\[A-Za-z]+|[\\{}|]"), " "),
 )
+# What no paragraph that one of these changes is without; most have none of it.
+_MARKUP = re.compile(r"[`$\[*\\{}|]|://|www\.")
 _SPACES = re.compile(r"\s+")
 _NO_LETTER = re.compile(r"[\W\d_]")
 _SHARE_OF_LETTERS = 0.72
@@ -147,8 +149,9 @@ def _paragraphs(lines: list[str]) -> list[str]:
 def plain(text: str) -> str:
     """One paragraph without markup: the words of links, roles and emphasis stay."""
     text = _FOOTNOTE.sub("", text)
-    for pattern, replacement in _INLINE:
-        text = pattern.sub(replacement, text)
+    if _MARKUP.search(text):
+        for pattern, replacement in _INLINE:
+            text = pattern.sub(replacement, text)
     return _SPACES.sub(" ", text).strip()
 
 
