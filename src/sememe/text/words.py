@@ -11,7 +11,7 @@ Already segmented text (language none) is split at white space as `str.split` do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -115,6 +115,7 @@ def end_among(kinds: Sequence[int], start: int) -> int:
     return len(kinds)
 
 
+@lru_cache(maxsize=1 << 16)  # the words of a text come again and again
 def write_word(source: str, lowercase: bool) -> str:
     """A word as it leaves: without invisible characters, with the plain apostrophe, in its case."""
     kept = [char for char in source if ch.classify(char) & ch.CLASS_MASK != ch.FORMAT]
