@@ -65,6 +65,15 @@ def test_files_tables_and_rows_are_the_same_text(place: Path):
     table = ["text\tlabel"] + [f"{text}\t{label}" for text, label in data]
     (place / "train.tsv").write_text("\n".join(table) + "\n", encoding="utf-8")
     assert np.array_equal(learned(make().fit("train.tsv")), learned(model))
+    (place / "unnamed.tsv").write_text("\n".join(table[1:]) + "\n", encoding="utf-8")
+    assert np.array_equal(learned(make().fit("unnamed.tsv")), learned(model))
+    (place / "chinese.csv").write_bytes(
+        "\n".join(["评论,标签", *(f"{text},{label}" for text, label in data)]).encode("gb18030")
+    )
+    from_chinese = make().fit("chinese.csv", encoding="gb18030")
+    assert np.array_equal(learned(from_chinese), learned(model))
+    found = list(from_chinese.predict_file("chinese.csv"))
+    assert found == list(model.predict_file("train.tsv")) and len(found) == 300
     records = [json.dumps({"body": text, "topic": label}) for text, label in data]
     (place / "train.jsonl").write_text("\n".join(records), encoding="utf-8")
     from_json = make().fit("train.jsonl", field="body", label_field="topic")
@@ -253,9 +262,12 @@ def test_other_bad_input(place: Path):
         make().fit("nothing.txt")
     with pytest.raises(InputError, match="Row 1"):
         make().fit([("text", "label"), "text"])
-    with pytest.raises(InputError, match="column 'label'"):
-        (place / "t.csv").write_text("text,class\na,b\n", encoding="utf-8")
-        make().fit("t.csv")
+    (place / "t.csv").write_text("text,class\na,b\n", encoding="utf-8")
+    with pytest.raises(InputError, match="column 'topic'"):
+        make().fit("t.csv", label_field="topic")
+    with pytest.raises(InputError, match="no column for the label"):
+        (place / "t.tsv").write_text("很好的酒店\n一般的酒店\n", encoding="utf-8")
+        make().fit("t.tsv")
     with pytest.raises(InputError, match="both a label and a word"):
         make(min_count=1_000).fit("train.txt")
     model = make().fit("train.txt")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.rows import Note, silent
 from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.static.fasttext.classifier.dictionary import Lines, encode
 from sememe.static.fasttext.classifier.lines import is_path, read_blocks, source_name
@@ -40,10 +41,14 @@ class _Hashed:
 
 
 def read_lines(
-    source: Any, config: FastTextClassifierConfig, text: TextSettings, start: WordVectors | None
+    source: Any,
+    config: FastTextClassifierConfig,
+    text: TextSettings,
+    start: WordVectors | None,
+    note: Note = silent,
 ) -> tuple[Lines, str]:
     """Encode labelled text, and refuse what nothing can be learned from; (lines, their hash)."""
-    blocks = read_blocks(source, text, config.label_prefix, config.num_workers)
+    blocks = read_blocks(source, text, config.label_prefix, config.num_workers, note=note)
     hashed = _Hashed(blocks)
     lines = encode(hashed, config, start.vocabulary if start is not None else None)
     _check(lines, config, source)
@@ -103,7 +108,7 @@ def fit_classifier(
         reporter.note("Compiling the kernels: once for this version, about half a minute.")
     start = _open_start(request.start, config)
     with reporter.task("reading", None, "tokens") as task:
-        lines, content = read_lines(train, config, model.text, start)
+        lines, content = read_lines(train, config, model.text, start, reporter.note)
         task.update(lines.num_tokens)
 
     def begin(run: ClassifierRun) -> None:

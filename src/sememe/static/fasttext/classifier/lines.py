@@ -2,7 +2,8 @@
 
 `__label__x some words\\n`: labels by their prefix, any number of them, words between blanks. Files
 of such lines pass through as they are; rows of tables and of Python become such lines; where the
-text settings ask for words to be cut or lower-cased, that happens here.
+text settings ask for words to be cut or lower-cased, that happens here. The columns of a csv or tsv
+file that has none called text and label are found as those of a fine-tuning task are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from sememe.cores import in_order
 from sememe.errors import InputError
+from sememe.examples.labelled.rows import Note, silent
 from sememe.text.documents import (
     JSON_ENDINGS,
     PARQUET_ENDINGS,
@@ -83,11 +85,17 @@ def one_line(text: str) -> str:
 
 
 def read_blocks(
-    source: Any, settings: TextSettings, prefix: str, workers: int, *, has_labels: bool = True
+    source: Any,
+    settings: TextSettings,
+    prefix: str,
+    workers: int,
+    *,
+    has_labels: bool = True,
+    note: Note = silent,
 ) -> Iterator[bytes]:
     """Read labelled files or rows (without labels: texts) as blocks of whole lines."""
     if is_path(source) and has_labels:
-        blocks = _from_files(find_sources(source), settings, prefix)
+        blocks = _from_files(find_sources(source), settings, prefix, note)
     elif has_labels:
         blocks = _from_rows(_labelled(source, prefix))
     else:
@@ -99,18 +107,59 @@ def read_file_blocks(
     source: Any, settings: TextSettings, prefix: str, workers: int
 ) -> Iterator[bytes]:
     """Read the lines of files whose labels, if there are any, do not matter."""
-    return _cut(_from_files(find_sources(source), settings, prefix), settings, prefix, workers)
+    blocks = _from_files(find_sources(source), settings, prefix, silent)
+    return _cut(blocks, settings, prefix, workers)
 
 
-def _from_files(sources: list[FoundSource], settings: TextSettings, prefix: str) -> Iterator[bytes]:
+def _from_files(
+    sources: list[FoundSource], settings: TextSettings, prefix: str, note: Note
+) -> Iterator[bytes]:
     for found in sources:
         source = Source(found.path)
-        if source.format_ending in (*JSON_ENDINGS, *TABLE_ENDINGS, *PARQUET_ENDINGS):
+        if _has_other_columns(source, settings):
+            yield from _from_rows(_of_other_columns(source, settings, prefix, note))
+        elif source.format_ending in (*JSON_ENDINGS, *TABLE_ENDINGS, *PARQUET_ENDINGS):
             with closing(read([found], settings)) as batches:
                 for batch in batches:
                     yield from _from_rows(_of_batch(batch, prefix))
         else:
             yield from _raw_lines(utf8_blocks(source, settings))
+
+
+def _has_other_columns(source: Source, settings: TextSettings) -> bool:
+    """Whether a csv or tsv file lacks a column that nobody has named."""
+    if source.format_ending not in TABLE_ENDINGS or not Path(source.path).is_file():
+        return False
+    from sememe.examples.labelled.columns import is_header
+    from sememe.examples.labelled.records import open_table
+
+    known = open_table(source, settings, is_header).columns
+    lacks_text = settings.field == PLAIN.field and PLAIN.field not in known
+    return lacks_text or (
+        settings.label_field == PLAIN.label_field and PLAIN.label_field not in known
+    )
+
+
+def _of_other_columns(
+    source: Source, settings: TextSettings, prefix: str, note: Note
+) -> Iterator[str]:
+    """Lines of a table whose columns are guessed; as everywhere here, bad rows teach nothing."""
+    from sememe.examples.labelled.texts import read_texts
+
+    is_labelled = bool(settings.label_field)
+    given = {"text": settings.field, "label": settings.label_field}
+    usual = {"text": PLAIN.field, "label": PLAIN.label_field}
+    rows = read_texts(
+        str(source.path),
+        kind="classify",
+        columns={role: name for role, name in given.items() if name and name != usual[role]},
+        labelled=is_labelled,
+        skip_bad=is_labelled,  # each row that is asked has its answer
+        encoding=settings.encoding,
+        on_note=note,
+    )
+    for row in rows:
+        yield _row_line(row.text, [row.label] if is_labelled else [], prefix)
 
 
 def _raw_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
