@@ -29,6 +29,13 @@ def model(sememe, train: Path) -> str:
     return "model"
 
 
+def test_a_classifier_that_learned_nothing_says_so(sememe, train: Path):
+    slow = ("--dim", 8, "--epochs", 1, "--learning-rate", 0.0001, "--workers", 1)
+    told = sememe("train", "classifier", train, "--out", "model", *slow).out
+    assert "A loss of 0.693 is that of guessing" in told and "--epochs 50" in told
+    assert "guessing" not in sememe("train", "classifier", train, "--out", "good", *SMALL).out
+
+
 def test_train_tells_how_it_went(sememe, train: Path, tmp_path: Path):
     ran = sememe("train", "classifier", train, "--validation", train, "--out", "model", *SMALL)
     assert "F1 1.0000 on 120 examples" in ran.out and "Saved 2 labels" in ran.out

@@ -26,6 +26,8 @@ EXAMPLES = examples(
     "sememe train fasttext --supervised train.txt --out topics.bin",
 )
 
+_HARDLY_LEARNED = 0.98  # of the loss of one who guesses
+
 
 @expand(config="Model")
 def classifier(
@@ -217,4 +219,8 @@ def _tell(
         scores = figures["validation"]
         typer.echo(f"F1 {scores['f1']:.4f} on {scores['num_examples']:,} examples")
     remark(f"Saved {sizes['labels']:,} labels, {sizes['words']:,} words to {out}", quiet)
+    loss, chance = model.history.last().get("loss") or 0.0, math.log(len(model.labels))
+    if model.config.loss == "softmax" and loss > _HARDLY_LEARNED * chance:
+        advice = "more passes and larger steps help: try --epochs 50 --learning-rate 0.5"
+        remark(f"A loss of {loss:.3f} is that of guessing; {advice}", quiet)
     remark(f"Try: sememe predict {out} texts.txt", quiet)
