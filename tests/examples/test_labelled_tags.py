@@ -111,6 +111,7 @@ BAD = [
     ("EU I-ORG\nrejects\n\nPeter I-PER\n", "line 2: 1 columns, where the first line has 2"),
     ("EU I-ORG\nrejects VBZ O\n\nPeter I-PER\n", "line 2: 3 columns"),
     ("EU I-ORG\n\nPeter X-PER\n", "line 3: the tag 'X-PER' is not among"),
+    (f"1\t{'房间太小' * 20}\n\nPeter\tI-PER\n", "line 1: the tag “房间太小.*…” is a text"),
 ]
 
 

@@ -128,3 +128,9 @@ def test_wrong_parquet_is_named(tmp_path, words_of):
         words_of(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"Cannot read .*/none.parquet|no file"):
         words_of(tmp_path / "none.parquet")
+
+
+def test_a_table_without_names_is_not_printed_whole(tmp_path, words_of):
+    (tmp_path / "a.tsv").write_text(f"1\t{'房间太小' * 50}\n", "utf-8")
+    with pytest.raises(InputError, match=r"a\.tsv has no column 'text', and its first line is no"):
+        words_of(tmp_path / "a.tsv", language="zh")

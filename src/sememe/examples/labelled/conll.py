@@ -15,6 +15,7 @@ from sememe.text.readers.sources import Source
 from sememe.text.settings import TextSettings
 
 _DOCUMENT = "-DOCSTART-"
+_LONGEST_TAG = 64
 _LOOKED_AT = 50
 _LONGEST_WORD = 40
 # What stands in the column of predicates beside every other word.
@@ -155,6 +156,8 @@ class _Sentence:
                 return f"there is no {_named(column)} among {len(cells)}"
         if not cells[self._columns.word]:
             return "the word is empty"
+        if self._has_tags and len(tag := cells[self._columns.tag]) > _LONGEST_TAG:
+            return f"the tag “{tag[:20]}…” is a text; a line holds one word and its tag"
         return ""
 
     def finish(self) -> Iterator[Record | TagRow]:

@@ -18,6 +18,7 @@ from sememe.text.readers.sources import Source
 from sememe.text.settings import TextSettings
 
 _LONGEST_FIELD = 1 << 30
+_LONGEST_NAME = 64
 
 
 def _lines(source: Source, settings: TextSettings) -> Iterator[bytes]:
@@ -136,6 +137,11 @@ def _checked_rows(reader: Any, name: str) -> Iterator[list[str]]:
 def _place(header: list[str], column: str, name: str) -> int:
     if column in header:
         return header.index(column)
+    if any(len(cell) > _LONGEST_NAME for cell in header):
+        raise InputError(
+            f"{name} has no column {column!r}, and its first line is no line of names: write one "
+            "above it, or give the texts alone as a .txt file, one a line."
+        )
     columns = ", ".join(map(repr, header[:20]))
     raise InputError(
         f"{name} has no column {column!r}; its columns are {columns} (choose one with --field)."
