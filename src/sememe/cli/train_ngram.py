@@ -58,5 +58,5 @@ def _tell(model: NGram, out: str, figures: dict[str, Any], quiet: bool) -> None:
             f"perplexity {figures['validation_perplexity']:,.1f} on "
             f"{figures['validation_words']:,} words that were held out"
         )
-    word = model.vocabulary[min(50, len(model.vocabulary) - 1)]
+    word = training.telling_word(model.vocabulary)
     remark(f'Try: sememe suggest {out} "{word} "', quiet)
