@@ -1,4 +1,4 @@
-"""Budgets of time: measured, fixed, corrected once, kept for a run that is resumed."""
+"""Budgets of time: measured, fixed, corrected, kept for a run that is resumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from test_loop import StopAfter, run  # noqa: E402
 from toys import ToyObjective, assert_equal  # noqa: E402
 
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.training.budget import Extent  # noqa: E402
+from sememe.training.budget import Extent, extent_of  # noqa: E402
 from sememe.training.loop import Loop  # noqa: E402
 
 MEASURED = 30  # steps, those by which the speed is measured among them
@@ -49,7 +49,7 @@ def test_a_budget_is_met_though_the_speed_changes(clocked, step_s, schedule):
     last = loop.history.last()
     assert last["seconds"] == pytest.approx(6.0, rel=0.03)
     assert last["step"] == loop.num_steps == pytest.approx(6.0 / step_s, rel=0.03)
-    assert bool(loop.extent.turn) == (step_s != STEADY)
+    assert bool(loop.extent.turns) == (step_s != STEADY)
     rates = [record["learning_rate"] for record in loop.history]
     assert max(abs(after - before) for before, after in pairwise(rates)) < 0.02 * 0.2
     assert rates[-1] < 0.02 * 0.05
@@ -62,7 +62,7 @@ def test_a_run_by_time_is_that_of_as_many_steps_where_its_speed_stays(clocked, t
     kept = json.loads((keeper.folder / "plan.json").read_text())
     _, resumed = run(clocked(STEADY), budget="3s", keeper=keeper, resume=True)
     assert resumed.num_steps == kept["num_steps"] == pytest.approx(300, abs=3)
-    assert resumed.extent.turn == 0
+    assert not resumed.extent.turns
     same, _ = run(ToyObjective(), steps=resumed.num_steps)
     assert_equal(same, resumed.objective)
 
@@ -71,38 +71,77 @@ class StoppedError(Exception):
     """What ends a training that is killed."""
 
 
-@pytest.mark.parametrize("saved", [80, 120])
-def test_a_corrected_run_that_is_killed_goes_on_to_the_bit(saved, clocked, tmp_path, monkeypatch):
-    """From a checkpoint after the turn, or before it: the step of the turn is known by then."""
-    whole, loop = run(clocked(SLOWER), budget="3s")
-    assert loop.extent.turn == loop.extent.planned // 3 == pytest.approx(100, abs=1)
+@pytest.fixture
+def killed(clocked, tmp_path, monkeypatch) -> Callable[[int], Checkpoints]:
+    """Give a function that kills a run behind its turn; it leaves a checkpoint of some step."""
     keeper, look = Checkpoints(tmp_path / "run.checkpoints"), Loop._look
 
-    def stop(own: Loop) -> None:
-        look(own)
-        if own.step == saved:
-            own._checkpoint()
-        if own.step == 130:
-            raise StoppedError
+    def kill(saved: int) -> Checkpoints:
+        def stop(own: Loop) -> None:
+            look(own)
+            if own.step == saved:
+                own._checkpoint()
+            if own.step == 100:
+                raise StoppedError
 
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(Loop, "_look", stop)
-        run(clocked(SLOWER), budget="3s", keeper=keeper)
-    assert keeper.latest().name == f"step-{saved}"
-    resumed, again = run(clocked(FASTER), budget="3s", keeper=keeper, resume=True)
+        with monkeypatch.context() as patch, pytest.raises(StoppedError):
+            patch.setattr(Loop, "_look", stop)
+            run(clocked(SLOWER), budget="3s", keeper=keeper)
+        assert keeper.latest().name == f"step-{saved}"
+        return keeper
+
+    return kill
+
+
+@pytest.mark.parametrize("saved", [60, 90])
+def test_a_corrected_run_that_is_killed_goes_on_to_the_bit(saved, clocked, killed):
+    """From a checkpoint before the turn, or after it."""
+    whole, loop = run(clocked(SLOWER), budget="3s")
+    assert [step for step, _ in loop.extent.turns] == [pytest.approx(75, abs=1)]
+    objective = clocked(SLOWER)
+    objective.num_done = MEASURED
+    resumed, again = run(objective, budget="3s", keeper=killed(saved), resume=True)
     assert again.extent == loop.extent
     assert_equal(whole, resumed)
     for name in ("step", "loss", "learning_rate"):
         assert loop.history.column(name).tolist() == again.history.column(name).tolist()
 
 
+def test_a_turn_that_is_known_is_taken_though_the_speed_is_another(clocked, killed):
+    _, loop = run(clocked(SLOWER), budget="3s")
+    _, again = run(clocked(FASTER), budget="3s", keeper=killed(60), resume=True)
+    assert len(again.extent.turns) > 1 and again.extent.turns[:1] == loop.extent.turns
+    num_same = again.extent.turns[1][0]
+    for name in ("step", "loss", "learning_rate"):
+        ours, theirs = (own.history.column(name)[:num_same].tolist() for own in (loop, again))
+        assert ours == theirs and len(ours) == num_same
+
+
+def test_a_speed_that_changes_late_is_met_too(clocked, monkeypatch):
+    objective = clocked(STEADY)
+    forward = objective.forward
+
+    def slower_after(*given: Any) -> Any:
+        objective.step_s = STEADY if objective.num_done < 300 else 1.5 * STEADY
+        return forward(*given)
+
+    monkeypatch.setattr(objective, "forward", slower_after)
+    _, loop = run(objective, budget="6s")
+    assert len(loop.extent.turns) == 2
+    assert loop.history.last()["seconds"] == pytest.approx(6.0, rel=0.05)
+
+
 def test_a_correction_is_left_where_it_would_change_little_and_never_ends_a_run_at_once():
-    extent = Extent(num_steps=900, period=90)
-    assert extent.look == 300 and extent.place(700) == 700
-    assert extent.corrected(34.0, 100.0) is extent
-    slower = extent.corrected(50.0, 100.0)
-    assert slower == Extent(600, 90, turn=300, planned=900)
-    assert [slower.place(step) for step in (0, 300, 450, 600)] == [0, 300, 600, 900]
-    assert extent.corrected(25.0, 100.0).num_steps == 1_200
-    assert extent.corrected(400.0, 100.0).num_steps == 450  # a quarter of what was left
-    assert Extent(19, 2).look == 0  # too few to tell a speed from
+    extent = extent_of(800, 0)
+    assert [step for step in range(1, 801) if extent.has_look(step)] == [200, 400, 600]
+    assert extent.place(700) == 700
+    assert extent.corrected(200, 25.5, 100.0) is extent
+    slower = extent.corrected(200, 40.0, 100.0)
+    assert slower == Extent(500, 80, planned=800, turns=((200, 200.0),))
+    assert [slower.place(step) for step in (0, 200, 350, 500)] == [0, 200, 500, 800]
+    assert [step for step in range(1, 501) if slower.has_look(step)] == [300, 400]
+    again = slower.corrected(300, 50.0, 100.0)
+    assert again.num_steps == 600 and again.turns == ((200, 200.0), (300, 400.0))
+    assert [again.place(step) for step in (250, 300, 450, 600)] == [300, 400, 600, 800]
+    assert extent.corrected(200, 400.0, 100.0).num_steps == 350  # a quarter of what was left
+    assert not any(extent_of(19, 0).has_look(step) for step in range(20))  # too few to tell

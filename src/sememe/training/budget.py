@@ -16,50 +16,56 @@ _BLOCK = 5
 _FEW_STEPS = 20
 # A run by time is left as it was planned if it would miss its time by no more than this share.
 _TOLERANCE = 0.03
+_PARTS = 4  # of a run by time, between which it looks at the clock
 
 
 class Extent(NamedTuple):
     """How long a run is, fixed before its first step: steps, and steps between validations.
 
-    The number of steps of a run by time is corrected once, at the step `turn`, where its speed is
-    not the one that was measured; `planned` is the number before that.
+    The number of steps of a run by time is corrected where its speed has changed. `planned` is the
+    first number, over which the learning rate rises and falls; `turns` has the step of each
+    correction with the place in that schedule which it had reached.
     """
 
     num_steps: int
     period: int
-    turn: int = 0
-    planned: int = 0
-
-    @property
-    def schedule(self) -> int:
-        """The steps over which the learning rate was to rise and fall."""
-        return self.planned or self.num_steps
+    planned: int
+    turns: tuple[tuple[int, float], ...] = ()
 
     def place(self, step: int) -> float:
-        """Where a step stands in that schedule: from the turn on the rest of it is stretched."""
-        if not self.turn or step <= self.turn:
+        """Where a step stands in the schedule: from a turn on the rest of it is stretched."""
+        turns = [(0, 0.0), *self.turns, (self.num_steps, self.planned)]
+        if len(turns) == 2 or step <= turns[1][0]:
             return step
-        stretch = (self.planned - self.turn) / (self.num_steps - self.turn)
-        return self.turn + (step - self.turn) * stretch
+        first = max(index for index, (turn, _) in enumerate(turns[:-1]) if turn <= step)
+        (left, low), (right, high) = turns[first], turns[first + 1]
+        return low + (step - left) / (right - left) * (high - low)
 
-    @property
-    def look(self) -> int:
-        """The step after which the speed is looked at again."""
-        return self.schedule // 3 if self.schedule >= _FEW_STEPS else 0
+    def has_look(self, step: int) -> bool:
+        """Whether a run by time looks at its clock after so many steps; a known turn was a look."""
+        is_known = bool(self.turns) and step <= self.turns[-1][0]
+        if is_known or step >= self.num_steps or self.planned < _FEW_STEPS:
+            return False
+        before, now = (
+            math.floor(_PARTS * self.place(own) / self.planned) for own in (step - 1, step)
+        )
+        return before < now
 
-    def corrected(self, seconds: float, budget_s: float) -> Extent:
-        """The same, or another number of steps after a look that came after so many seconds."""
-        step, num_steps = self.look, round(self.look * budget_s / max(seconds, 1e-9))
+    def corrected(self, step: int, seconds: float, budget_s: float) -> Extent:
+        """The same, or another number of steps where those so far have taken so many seconds."""
+        num_steps = round(step * budget_s / max(seconds, 1e-9))
         if abs(num_steps - self.num_steps) <= _TOLERANCE * self.num_steps:
             return self
         # A rate that fell within a few steps would leave the network in the middle of its way.
         least = step + max(1, (self.num_steps - step) // 4)
-        return Extent(max(least, num_steps), self.period, step, self.num_steps)
+        turns = (*self.turns, (step, float(self.place(step))))
+        return self._replace(num_steps=max(least, num_steps), turns=turns)
 
 
 def extent_of(num_steps: int, evaluate_every: int, num_evaluations: int = 10) -> Extent:
     """So many steps, validated as often as asked, or so many times over the run."""
-    return Extent(num_steps, evaluate_every or max(1, math.ceil(num_steps / num_evaluations)))
+    period = evaluate_every or max(1, math.ceil(num_steps / num_evaluations))
+    return Extent(num_steps, period, num_steps)
 
 
 def said_of_budget(num_steps: int) -> str:
@@ -84,7 +90,7 @@ class Speed:
         """The most steps that fit, with their validations, into a budget."""
         if evaluate_every:
             per_step_s = self.step_s + self.evaluation_s / evaluate_every
-            return Extent(max(1, math.floor(budget_s / per_step_s)), evaluate_every)
+            return extent_of(max(1, math.floor(budget_s / per_step_s)), evaluate_every)
         # Validations shall not take more than a tenth of the time.
         num = min(10, max(1, math.floor(budget_s / 10 / max(self.evaluation_s, 1e-9))))
         spare_s = budget_s - num * self.evaluation_s

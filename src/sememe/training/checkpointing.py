@@ -100,7 +100,8 @@ def kept_beginning(keeper: Checkpoints, plan: dict[str, Any]) -> Beginning | Non
         return None
     kept = read_json(place)
     try:
-        extent = Extent(*(int(kept[name]) for name in Extent._fields))
+        turns = tuple((int(step), float(place)) for step, place in kept["turns"])
+        extent = Extent(int(kept["num_steps"]), int(kept["period"]), int(kept["planned"]), turns)
         beginning = Beginning(extent, str(kept["precision"]))
     except (KeyError, TypeError, ValueError):
         raise ArtifactError(f"{place} is damaged: start again without resume.") from None

@@ -1,8 +1,8 @@
-"""How long a run is: its options in, a number of steps out, which a run by time corrects once.
+"""How long a run is: its options in, a number of steps out, which a run by time corrects.
 
 The rate of a step follows from the number of all steps, which must thus be known before the first.
 Where a time is given the speed is measured for it. Other work on the machine may change the speed
-later: after a third of the steps a run looks at its clock, and the fall of the rate is stretched or
+later: after each quarter a run looks at its clock, and the fall of the rate is stretched or
 shortened from there on, without a leap, so that it ends with the time.
 """
 
@@ -23,7 +23,7 @@ def fixed_extent(loop: Loop) -> Extent:
     run, keeper = loop.run, loop.run.keeper
     if loop.begun is not None:
         return loop.begun.extent
-    extent = Extent(*run.processes.decided(_new_extent(loop)))
+    extent: Extent = run.processes.decided(_new_extent(loop))
     if keeper is not None and run.processes.is_main:
         if keeper.latest() is not None:
             run.reporter.note(f"Starting anew: the checkpoint in {keeper.folder} is removed.")
@@ -33,20 +33,19 @@ def fixed_extent(loop: Loop) -> Extent:
 
 
 def correct_extent(loop: Loop) -> None:
-    """Look once whether a run by time is as fast as was measured; if not, correct its length.
+    """Look now and then whether a run by time will end in time; if not, correct its length.
 
-    What is found is kept: a run that is resumed from before the look turns at the same step.
+    What is found is kept: a run that is resumed from before a turn turns at the same step.
     """
     run, extent, budget_s = loop.run, loop.extent, loop.config.budget_s
-    if not budget_s or extent.turn or loop.step != extent.look:
+    if not budget_s or not extent.has_look(loop.step):
         return
     loop.recorder.wait()
-    found = extent.corrected(loop.recorder.seconds, budget_s)
-    loop.extent = Extent(*run.processes.decided(found))
-    if loop.extent.turn:
+    found = extent.corrected(loop.step, loop.recorder.seconds, budget_s)
+    loop.extent = run.processes.decided(found)
+    if loop.extent != extent:
         run.reporter.note(
-            "The speed is not the one that was measured: "
-            f"{loop.extent.num_steps:,} steps fit into the budget."
+            f"The speed has changed: {loop.extent.num_steps:,} steps fit into the budget."
         )
         _keep(loop, loop.extent)
 

@@ -52,7 +52,7 @@ class Loop:
     def __init__(self, objective: Any, run: Run) -> None:
         config = run.config
         self.run, self.config, self.objective = run, config, objective
-        self.extent, self.step = Extent(0, 0), 0
+        self.extent, self.step = Extent(0, 0, 0), 0
         self.recorder = Recorder(
             objective.counted_by, run.processes, watches_rises=run.watches_rises, shown=run.shown
         )
@@ -104,7 +104,7 @@ class Loop:
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
             self.extent = fixed_extent(self)
             self.recorder.begin()
-            self.stepper.renew(self.extent.schedule)
+            self.stepper.renew(self.extent.planned)
             if found is not None:
                 self._restore(found)
             self._guarded()
@@ -195,12 +195,12 @@ class Loop:
         return dict(zip(names, counts, strict=True)), bool(asked), bool(due)
 
     def _rate(self, step: int) -> float:
-        return rate_at(self.extent.place(step), self.extent.schedule, self.config)
+        return rate_at(self.extent.place(step), self.extent.planned, self.config)
 
     def _look(self) -> None:
         """Record, check and validate where it is time to."""
         step, is_end = self.step, self.step == self.num_steps
-        period = max(LEAST_PERIOD.get(self.device.type, 1), self.extent.schedule // _RECORDS)
+        period = max(LEAST_PERIOD.get(self.device.type, 1), self.extent.planned // _RECORDS)
         if is_end or step % period == 0:
             more = {
                 "epoch": step / max(1, self.run.source.batches_per_epoch),
@@ -220,9 +220,7 @@ class Loop:
                     self.run.best.look(figures, step, self.objective)
             self.recorder.pause()
         # Without validations nobody can tell how far it has come.
-        is_late = (
-            self.run.validation is None and 2 * self.extent.place(step) >= self.extent.schedule
-        )
+        is_late = self.run.validation is None and 2 * self.extent.place(step) >= self.extent.planned
         if begins_averaging(self.optimizer, self.history, self.config.average_after, is_late):
             self.run.reporter.note(f"Averaging the weights from step {step:,} on.")
 
