@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from test_loop import StopAfter, run  # noqa: E402
 from toys import ToyObjective, assert_equal  # noqa: E402
 
+from sememe.errors import ArtifactError  # noqa: E402
 from sememe.storage.checkpoints import Checkpoints  # noqa: E402
 from sememe.training.budget import Extent, extent_of  # noqa: E402
 from sememe.training.loop import Loop  # noqa: E402
@@ -97,7 +98,7 @@ def killed(clocked, tmp_path, monkeypatch) -> Callable[[int], Checkpoints]:
 def test_a_corrected_run_that_is_killed_goes_on_to_the_bit(saved, clocked, killed):
     """From a checkpoint before the turn, or after it."""
     whole, loop = run(clocked(SLOWER), budget="3s")
-    assert [step for step, _ in loop.extent.turns] == [pytest.approx(75, abs=1)]
+    assert [step for step, *_ in loop.extent.turns] == [pytest.approx(75, abs=1)]
     objective = clocked(SLOWER)
     objective.num_done = MEASURED
     resumed, again = run(objective, budget="3s", keeper=killed(saved), resume=True)
@@ -115,6 +116,30 @@ def test_a_turn_that_is_known_is_taken_though_the_speed_is_another(clocked, kill
     for name in ("step", "loss", "learning_rate"):
         ours, theirs = (own.history.column(name)[:num_same].tolist() for own in (loop, again))
         assert ours == theirs and len(ours) == num_same
+
+
+def test_a_later_turn_leaves_the_rates_before_it_to_the_bit():
+    once = extent_of(799, 0).corrected(200, 31.0, 100.0)
+    twice = once.corrected(400, 70.0, 100.0)
+    steps = range(401)
+    assert len(twice.turns) == 2
+    assert [twice.place(step) for step in steps] == [once.place(step) for step in steps]
+
+
+def test_a_run_that_an_earlier_version_began_goes_on(clocked, tmp_path):
+    keeper = Checkpoints(tmp_path / "run.checkpoints")
+    with pytest.raises(KeyboardInterrupt):
+        run(clocked(STEADY), StopAfter(90), budget="3s", keeper=keeper)
+    place = keeper.folder / "plan.json"
+    kept = json.loads(place.read_text())
+    earlier = {name: kept[name] for name in ("num_steps", "period", "plan")}
+    place.write_text(json.dumps(earlier))
+    _, resumed = run(clocked(STEADY), budget="3s", keeper=keeper, resume=True)
+    same, _ = run(ToyObjective(), steps=kept["num_steps"])
+    assert_equal(same, resumed.objective)
+    place.write_text(json.dumps(kept | {"turns": [[75]]}))
+    with pytest.raises(ArtifactError, match=r"plan\.json is damaged"):
+        run(budget="3s", keeper=keeper, resume=True)
 
 
 def test_a_speed_that_changes_late_is_met_too(clocked, monkeypatch):
@@ -137,11 +162,11 @@ def test_a_correction_is_left_where_it_would_change_little_and_never_ends_a_run_
     assert extent.place(700) == 700
     assert extent.corrected(200, 25.5, 100.0) is extent
     slower = extent.corrected(200, 40.0, 100.0)
-    assert slower == Extent(500, 80, planned=800, turns=((200, 200.0),))
+    assert slower == Extent(500, 80, planned=800, turns=((200, 200.0, 500),))
     assert [slower.place(step) for step in (0, 200, 350, 500)] == [0, 200, 500, 800]
     assert [step for step in range(1, 501) if slower.has_look(step)] == [300, 400]
     again = slower.corrected(300, 50.0, 100.0)
-    assert again.num_steps == 600 and again.turns == ((200, 200.0), (300, 400.0))
+    assert again.num_steps == 600 and again.turns == ((200, 200.0, 500), (300, 400.0, 600))
     assert [again.place(step) for step in (250, 300, 450, 600)] == [300, 400, 600, 800]
     assert extent.corrected(200, 400.0, 100.0).num_steps == 350  # a quarter of what was left
     assert not any(extent_of(19, 0).has_look(step) for step in range(20))  # too few to tell

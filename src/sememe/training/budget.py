@@ -24,22 +24,21 @@ class Extent(NamedTuple):
 
     The number of steps of a run by time is corrected where its speed has changed. `planned` is the
     first number, over which the learning rate rises and falls; `turns` has the step of each
-    correction with the place in that schedule which it had reached.
+    correction, the place in that schedule which it had reached, and the steps from then on.
     """
 
     num_steps: int
     period: int
     planned: int
-    turns: tuple[tuple[int, float], ...] = ()
+    turns: tuple[tuple[int, float, int], ...] = ()
 
     def place(self, step: int) -> float:
         """Where a step stands in the schedule: from a turn on the rest of it is stretched."""
-        turns = [(0, 0.0), *self.turns, (self.num_steps, self.planned)]
-        if len(turns) == 2 or step <= turns[1][0]:
-            return step
-        first = max(index for index, (turn, _) in enumerate(turns[:-1]) if turn <= step)
-        (left, low), (right, high) = turns[first], turns[first + 1]
-        return low + (step - left) / (right - left) * (high - low)
+        # Later turns leave it to the bit: a run that is resumed before them had not known them.
+        for turn, low, num_steps in reversed(self.turns):
+            if turn <= step:
+                return low + (step - turn) / (num_steps - turn) * (self.planned - low)
+        return step
 
     def has_look(self, step: int) -> bool:
         """Whether a run by time looks at its clock after so many steps; a known turn was a look."""
@@ -58,8 +57,9 @@ class Extent(NamedTuple):
             return self
         # A rate that fell within a few steps would leave the network in the middle of its way.
         least = step + max(1, (self.num_steps - step) // 4)
-        turns = (*self.turns, (step, float(self.place(step))))
-        return self._replace(num_steps=max(least, num_steps), turns=turns)
+        num_steps = max(least, num_steps)
+        turns = (*self.turns, (step, float(self.place(step)), num_steps))
+        return self._replace(num_steps=num_steps, turns=turns)
 
 
 def extent_of(num_steps: int, evaluate_every: int, num_evaluations: int = 10) -> Extent:

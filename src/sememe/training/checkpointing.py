@@ -82,7 +82,7 @@ class Beginning(NamedTuple):
     """What a run fixes before its first step: its length, and the precision that auto took."""
 
     extent: Extent
-    precision: str
+    precision: str  # empty where an earlier version did not say
 
 
 def keep_beginning(keeper: Checkpoints, beginning: Beginning, plan: dict[str, Any]) -> None:
@@ -100,10 +100,12 @@ def kept_beginning(keeper: Checkpoints, plan: dict[str, Any]) -> Beginning | Non
         return None
     kept = read_json(place)
     try:
-        turns = tuple((int(step), float(place)) for step, place in kept["turns"])
-        extent = Extent(int(kept["num_steps"]), int(kept["period"]), int(kept["planned"]), turns)
-        beginning = Beginning(extent, str(kept["precision"]))
-    except (KeyError, TypeError, ValueError):
+        # Before lengths were corrected, a run was as long as it was planned.
+        planned = kept.get("planned", kept["num_steps"])
+        turns = tuple((int(at), float(low), int(end)) for at, low, end in kept.get("turns", ()))
+        extent = Extent(int(kept["num_steps"]), int(kept["period"]), int(planned), turns)
+        beginning = Beginning(extent, str(kept.get("precision", "")))
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise ArtifactError(f"{place} is damaged: start again without resume.") from None
     check_plan(place, kept.get("plan"), plan)
     return beginning

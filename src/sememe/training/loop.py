@@ -59,7 +59,7 @@ class Loop:
         self.begun: Beginning | None = None  # what the run to be resumed has fixed
         if run.keeper is not None and run.resume:
             self.begun = kept_beginning(run.keeper, run.plan)
-        begun_in = self.begun and self.begun.precision
+        begun_in = self.begun.precision if self.begun is not None else ""
         self.stepper = Stepper(objective, run, self.recorder, begun_in)
         self.device = self.stepper.device
         self.interruption = Interruption()

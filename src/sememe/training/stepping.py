@@ -26,9 +26,7 @@ _DROPOUT = 0x44  # the purpose of a stream of random numbers
 class Stepper:
     """Moves the weights of an objective on its device, and leaves the figures with a recorder."""
 
-    def __init__(
-        self, objective: Any, run: Run, recorder: Recorder, begun_in: str | None = None
-    ) -> None:
+    def __init__(self, objective: Any, run: Run, recorder: Recorder, begun_in: str = "") -> None:
         """`begun_in` is the precision of a run that goes on; a new one follows its options."""
         self.objective, self.run, self.recorder = objective, run, recorder
         self.config, self.processes = run.config, run.processes
@@ -36,7 +34,7 @@ class Stepper:
         self._usual = self.precision = choose_precision(
             self.config.precision, self.device, self.config.fast_cpu_precision
         )
-        if begun_in is not None:
+        if begun_in:
             self.precision = resumed_precision(begun_in, self.device)
         self.norm: torch.Tensor | None = None  # of the last gradient, where it is measured
 
