@@ -265,7 +265,10 @@ def test_other_bad_input(place: Path):
     (place / "t.csv").write_text("text,class\na,b\n", encoding="utf-8")
     with pytest.raises(InputError, match="column 'topic'"):
         make().fit("t.csv", label_field="topic")
-    with pytest.raises(InputError, match="no column for the label"):
+    (place / "u.csv").write_text("review,stars\na,b\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"'review', 'stars'\. Choose one with --label-field\.$"):
+        make().fit("u.csv")
+    with pytest.raises(InputError, match=r"no column for the label.* Write a tab"):
         (place / "t.tsv").write_text("很好的酒店\n一般的酒店\n", encoding="utf-8")
         make().fit("t.tsv")
     with pytest.raises(InputError, match="both a label and a word"):

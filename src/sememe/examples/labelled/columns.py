@@ -143,7 +143,7 @@ def choose_columns(
             found[role] = columns
     for role in needed:
         if role not in found:
-            raise InputError(_missing(table, role, kind))
+            raise NoColumnError(table, role, kind)
     return {role: found[role] for role in ROLES[kind] if role in found}
 
 
@@ -165,13 +165,19 @@ def _listed(table: Table) -> str:
     return f"its columns are {', '.join(map(repr, table.columns[:20])) or 'none'}"
 
 
-def _missing(table: Table, role: str, kind: str) -> str:
-    what = {"second": "second text"}.get(role, role)
-    found = f"{table.name}: no column for the {what} of {kind} rows was found; {_listed(table)}. "
-    if table.has_names or len(table.columns) > 1:
-        name = "NAME" if table.has_names else "NUMBER"
-        return f"{found}Name one: --column {role}={name}, or columns={{{role!r}: {name}}}."
-    return f"{found}Write a tab between the parts of a row."
+class NoColumnError(InputError):
+    """A part of the rows was found in no column of a table."""
+
+    def __init__(self, table: Table, role: str, kind: str) -> None:
+        what = {"second": "second text"}.get(role, role)
+        found = f"no column for the {what} of {kind} rows was found; {_listed(table)}."
+        self.role, self.found = role, f"{table.name}: {found}"
+        self.can_be_named = table.has_names or len(table.columns) > 1
+        cure = "Write a tab between the parts of a row."
+        if self.can_be_named:
+            name = "NAME" if table.has_names else "NUMBER"
+            cure = f"Name one: --column {role}={name}, or columns={{{role!r}: {name}}}."
+        super().__init__(f"{self.found} {cure}")
 
 
 # ---- by name ------------------------------------------------------------------------------

@@ -144,20 +144,27 @@ def _of_other_columns(
     source: Source, settings: TextSettings, prefix: str, note: Note
 ) -> Iterator[str]:
     """Lines of a table whose columns are guessed; as everywhere here, bad rows teach nothing."""
+    from sememe.examples.labelled.columns import NoColumnError
     from sememe.examples.labelled.texts import read_texts
 
     is_labelled = bool(settings.label_field)
     given = {"text": settings.field, "label": settings.label_field}
     usual = {"text": PLAIN.field, "label": PLAIN.label_field}
-    rows = read_texts(
-        str(source.path),
-        kind="classify",
-        columns={role: name for role, name in given.items() if name and name != usual[role]},
-        labelled=is_labelled,
-        skip_bad=is_labelled,  # each row that is asked has its answer
-        encoding=settings.encoding,
-        on_note=note,
-    )
+    try:
+        rows = read_texts(
+            str(source.path),
+            kind="classify",
+            columns={role: name for role, name in given.items() if name and name != usual[role]},
+            labelled=is_labelled,
+            skip_bad=is_labelled,  # each row that is asked has its answer
+            encoding=settings.encoding,
+            on_note=note,
+        )
+    except NoColumnError as error:
+        if not error.can_be_named:
+            raise
+        option = {"text": "--field", "label": "--label-field"}[error.role]
+        raise InputError(f"{error.found} Choose one with {option}.") from None
     for row in rows:
         yield _row_line(row.text, [row.label] if is_labelled else [], prefix)
 
