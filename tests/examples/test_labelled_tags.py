@@ -68,6 +68,15 @@ def test_conllu_has_comments_and_ranges(tmp_path):
     assert (rows[0].words, rows[0].tags) == (("do", "n't"), ("AUX", "PART"))
 
 
+def test_tags_may_be_long_lists_and_notes_that_no_one_reads_longer(tmp_path):
+    features = "Case=Acc|Gender=Masc|Number=Plur|Person=3|Poss=Yes|PronType=Prs|Reflex=Yes"
+    path = _write(tmp_path, "a.conllu", f"1\tsuos\tPRON\t{features}\tGloss={'his ' * 40}\n")
+    rows, _ = _read(path, word_column=1, tag_column=3)
+    assert rows[0].tags == (features,)
+    rows, _ = _read(path, word_column=1, labelled=False)
+    assert rows[0].words == ("suos",)
+
+
 def test_marked_texts_keep_the_places_of_characters(tmp_path):
     text = "叶老桂用iPhone 😀ＡＢＣ"
     marked = {"text": text, "label": {"name": {"叶老桂": [[0, 2]]}, "brand": {"Phone": [[5, 9]]}}}

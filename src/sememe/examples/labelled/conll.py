@@ -156,7 +156,9 @@ class _Sentence:
                 return f"there is no {_named(column)} among {len(cells)}"
         if not cells[self._columns.word]:
             return "the word is empty"
-        if self._has_tags and len(tag := cells[self._columns.tag]) > _LONGEST_TAG:
+        # Tags that no one asked for may be notes of any length; those of morphology are long lists.
+        tag = cells[self._columns.tag] if self._columns.labelled else ""
+        if len(tag) > _LONGEST_TAG and "|" not in tag:
             return f"the tag “{tag[:20]}…” is a text; a line holds one word and its tag"
         return ""
 
