@@ -52,6 +52,12 @@ def test_a_short_text_is_told_to_need_more_passes(sememe, tmp_path):
     assert "--epochs" not in again
 
 
+def test_the_word_to_try_has_no_apostrophe(sememe, tmp_path):
+    (tmp_path / "text.txt").write_text("can't don't isn't we'll won't zebras\n" * 9)
+    told = sememe(*TRAIN, "text.txt", "--out", "model", *SMALL).out
+    assert "Try: sememe neighbors model zebras\n" in told
+
+
 def test_the_word_to_try_is_no_single_character(sememe, tmp_path):
     (tmp_path / "zh.txt").write_text("我 你 他 的 了 在 医生 看 病人 和 书\n" * 9, encoding="utf-8")
     told = sememe(*TRAIN, "zh.txt", "--language", "none", "--out", "model", *SMALL).out

@@ -214,7 +214,10 @@ def tell(model: StaticModel, out: Path, *, as_json: bool, quiet: bool) -> None:
 
 
 def telling_word(vocabulary: Vocabulary) -> str:
-    """A word to try first: known well, but none of the most frequent, which mean little."""
+    """A word to try first: known well, but none of the most frequent, which mean little.
+
+    It is made of letters, for an apostrophe would leave a shell waiting for a second one.
+    """
     first = min(200, len(vocabulary) // 2)
     words = vocabulary[first : first + 100]
-    return next((word for word in words if len(word) > 1), words[0])
+    return next((word for word in words if len(word) > 1 and word.isalpha()), words[0])
