@@ -68,6 +68,7 @@ def test_history(sememe, tmp_path):
         ("out.vec.gz", "word2vec"),
         ("folder", "folder"),
         ("bert-1.2", "folder"),
+        ("my.vectors/", "folder"),
     ],
 )
 def test_convert_tells_the_format_by_the_name(sememe, vector_file, tmp_path, target, format):

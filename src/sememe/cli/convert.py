@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -39,7 +40,8 @@ def format_of(target: str) -> Format:
         return ENDINGS[ending]
     is_packed = Path(target.lower()).suffix in PACKINGS
     # A number behind a dot belongs to a name, such as bert-1.2 or glove.6B.50d.
-    if not (is_packed or ending[1:].isalpha()) or Path(target).is_dir():
+    is_folder = target.endswith(("/", os.sep)) or Path(target).is_dir()
+    if is_folder or not (is_packed or ending[1:].isalpha()):
         return "folder"
     raise OptionError(
         f"The ending of {target} tells no format: take {', '.join(ENDINGS)}, leave it out to write "
