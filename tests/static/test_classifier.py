@@ -271,6 +271,9 @@ def test_other_bad_input(place: Path):
     with pytest.raises(InputError, match=r"no column for the label.* Write a tab"):
         (place / "t.tsv").write_text("很好的酒店\n一般的酒店\n", encoding="utf-8")
         make().fit("t.tsv")
+    (place / "v.csv").write_text('review,stars\n好的,\n"",\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 3: the text is empty\. Mend it\.$"):
+        list(make().fit("train.txt").predict_file("v.csv"))
     with pytest.raises(InputError, match="both a label and a word"):
         make(min_count=1_000).fit("train.txt")
     model = make().fit("train.txt")

@@ -8,6 +8,16 @@ from sememe.errors import InputError
 from sememe.examples.labelled.rows import Note, Row, Rows
 
 
+class BadRowError(InputError):
+    """A row that cannot be used; `found` says where it stands and what is wrong with it."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"{found}. Mend it, or leave such rows out with --skip-bad (skip_bad=True)."
+        )
+        self.found = found
+
+
 class Sieve:
     """Refuses bad rows, or counts them; keeps what was said."""
 
@@ -25,10 +35,7 @@ class Sieve:
     def refuse(self, where: str, problem: str) -> None:
         """Stop at a bad row, or count it."""
         if not self.skip_bad:
-            raise InputError(
-                f"{where}: {problem}. Mend it, or leave such rows out with --skip-bad "
-                "(skip_bad=True)."
-            )
+            raise BadRowError(f"{where}: {problem}")
         self.num_skipped += 1
         self._first = self._first or f"{where}: {problem}"
 

@@ -145,6 +145,7 @@ def _of_other_columns(
 ) -> Iterator[str]:
     """Lines of a table whose columns are guessed; as everywhere here, bad rows teach nothing."""
     from sememe.examples.labelled.columns import NoColumnError
+    from sememe.examples.labelled.sieve import BadRowError
     from sememe.examples.labelled.texts import read_texts
 
     is_labelled = bool(settings.label_field)
@@ -165,6 +166,8 @@ def _of_other_columns(
             raise
         option = {"text": "--field", "label": "--label-field"}[error.role]
         raise InputError(f"{error.found} Choose one with {option}.") from None
+    except BadRowError as error:
+        raise InputError(f"{error.found}. Mend it.") from None
     for row in rows:
         yield _row_line(row.text, [row.label] if is_labelled else [], prefix)
 
