@@ -101,7 +101,8 @@ def make_questions(
     shown = shown_of(text, sets, plan.min_count)
     uses = Uses(
         text, sorted(_in_files(kept) | set(shown.words)),
-        num_each=max(2, min(8, num // 60)), min_count=plan.min_count,
+        num_each=max(2, min(8, num // 60)), num_frequent=min(1_500, 5 * num),
+        min_count=plan.min_count,
     )  # fmt: skip
     _tell_apart(asked)
     return Questions(asked, uses, shown)

@@ -19,7 +19,6 @@ from sememe.vectors import WordVectors
 _AROUND = 12  # words on each side
 _CANDIDATES = 10_000
 _FEWEST_USES = 2
-_FREQUENT = 1_500  # words that can be answers although nobody asks for them
 _TEXTS_AT_ONCE = 512
 
 
@@ -27,9 +26,11 @@ class Uses:
     """Sentences with the words that will be asked, and the words that can be answers."""
 
     def __init__(
-        self, text: LadderText, asked: Iterable[str], *, num_each: int, min_count: int
-    ) -> None:
-        self._text, self._num_each = text, num_each
+        self, text: LadderText, asked: Iterable[str], *, num_each: int, num_frequent: int,
+        min_count: int,
+    ) -> None:  # fmt: skip
+        """num_frequent: the first words, which can be answers although nobody asks for them."""
+        self._text, self._num_each, self._num_frequent = text, num_each, num_frequent
         vocabulary = text.words.vocabulary
         found = {word: vocabulary.find(word) for word in dict.fromkeys(asked)}
         counts = vocabulary.counts
@@ -47,7 +48,7 @@ class Uses:
         ids_N, ends = np.asarray(store.ids), np.asarray(store.sentence_ends)
         is_asked_V = np.zeros(len(store.vocabulary) + 1, bool)
         is_asked_V[list(asked)] = True
-        is_asked_V[: min(_FREQUENT, len(store.vocabulary))] = True
+        is_asked_V[: min(self._num_frequent, len(store.vocabulary))] = True
         places_N = np.flatnonzero(is_asked_V[ids_N])
         order = np.argsort(ids_N[places_N], kind="stable")
         places_N = places_N[order]
