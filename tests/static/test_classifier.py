@@ -84,6 +84,14 @@ def test_files_tables_and_rows_are_the_same_text(place: Path):
     assert np.array_equal(learned(make().fit(["a.txt", "b.txt"])), learned(model))
 
 
+def test_wrong_bytes_are_replaced_in_columns_that_are_guessed_too(place: Path):
+    table = ["评论,标签", *(f"{text},{label}" for text, label in rows(30))]
+    (place / "bad.csv").write_bytes("\n".join(table).encode() + b"\n\xff again,food\n")
+    with pytest.raises(InputError, match="UTF-8"):
+        make().fit("bad.csv")
+    assert make().fit("bad.csv", errors="replace").labels
+
+
 def test_labels_of_rows_may_hold_blanks_and_be_several():
     data = [(text, [topic, "short words"]) for text, topic in rows(200)]
     model = make(loss="ova", epochs=20).fit(data)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sememe.errors import OptionError
 
 Mode = Literal["unicode", "whitespace", "chinese"]
+Errors = Literal["strict", "replace"]
 
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*")
 
@@ -37,9 +38,7 @@ class TextSettings:
     field: str = _option("text", "Column of jsonl, csv, tsv and parquet files that holds the text.")
     label_field: str = _option("", "Column that holds a label; none when left out.")
     encoding: str = _option("utf-8", "Encoding of text, jsonl, csv and tsv files.")
-    errors: Literal["strict", "replace"] = _option(
-        "strict", "Stop at wrong bytes, or replace them."
-    )
+    errors: Errors = _option("strict", "Stop at wrong bytes, or replace them.")
     dictionary: str = _option("", "File of extra Chinese words: word [frequency [tag]] a line.")
 
     def __post_init__(self) -> None:

@@ -251,7 +251,8 @@ def fingerprint(corpus: Any, settings: TextSettings) -> dict[str, Any] | None:
 
         result["rjieba"] = version("rjieba")
         if settings.dictionary:
-            result["dictionary"] = _stamp(Path(settings.dictionary))
+            # 2: full-width letters of its words are matched.
+            result["dictionary"] = {"rules": 2, **_stamp(Path(settings.dictionary))}
     if corpus is None:
         from sememe.text import library
 

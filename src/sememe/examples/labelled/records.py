@@ -24,7 +24,7 @@ from sememe.text.documents import (
 )
 from sememe.text.readers.encodings import utf8_blocks
 from sememe.text.readers.sources import Source
-from sememe.text.settings import TextSettings
+from sememe.text.settings import Errors, TextSettings
 
 _LONGEST_FIELD = 1 << 30
 LABEL_MARK = "__label__"
@@ -71,9 +71,11 @@ def _exists(name: str) -> bool:
         return False
 
 
-def open_tables(paths: Corpus, *, encoding: str, is_header: IsHeader) -> Iterator[Table]:
+def open_tables(
+    paths: Corpus, *, encoding: str, errors: Errors = "strict", is_header: IsHeader
+) -> Iterator[Table]:
     """Open every file that `paths` names; `is_header` looks at the first cells of a table."""
-    settings = TextSettings(encoding=encoding)
+    settings = TextSettings(encoding=encoding, errors=errors)
     for found in find_sources(paths):
         yield open_table(Source(found.path), settings, is_header)
 

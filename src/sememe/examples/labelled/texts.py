@@ -19,6 +19,7 @@ from sememe.examples.labelled.columns import Columns, Kind
 from sememe.examples.labelled.records import Record, Table, is_path, open_tables
 from sememe.examples.labelled.rows import Note, Rows, TextRow, silent
 from sememe.examples.labelled.sieve import Sieve
+from sememe.text.settings import Errors
 
 # What data sets write where people did not agree on a label.
 _NO_GOLD = "-"
@@ -34,6 +35,7 @@ def read_texts(
     where: Mapping[str, str] | None = None,
     skip_bad: bool = False,
     encoding: str = "utf-8",
+    errors: Errors = "strict",
     on_note: Note = silent,
 ) -> Rows[TextRow]:
     """Read the rows of paths (files, folders, patterns) or of an iterable.
@@ -48,7 +50,7 @@ def read_texts(
     sieve = Sieve(skip_bad, on_note)
     reader = _Reader(kind, columns, labels_known, labelled, where, sieve)
     data = builtin.opened(data, kind, on_note)
-    for table in _tables(data, kind, columns, encoding):
+    for table in _tables(data, kind, columns, encoding, errors):
         reader.read(table)
     reader.finish()
     return sieve.rows_of(reader.rows, reader.chosen)
@@ -237,13 +239,16 @@ def _several(cell: Any) -> tuple[str, ...]:
 
 
 def _tables(
-    data: Any, kind: Kind, columns: Mapping[str, Any] | None, encoding: str
+    data: Any, kind: Kind, columns: Mapping[str, Any] | None, encoding: str, errors: Errors
 ) -> Iterable[Table | Rows[TextRow]]:
     if isinstance(data, Rows):
         return [data]
     if is_path(data):
         return open_tables(
-            data, encoding=encoding, is_header=lambda cells: cl.is_header(cells, columns)
+            data,
+            encoding=encoding,
+            errors=errors,
+            is_header=lambda cells: cl.is_header(cells, columns),
         )
     from sememe.examples.labelled.lists import table_of
 

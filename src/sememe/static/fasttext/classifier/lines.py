@@ -159,6 +159,7 @@ def _of_other_columns(
             labelled=is_labelled,
             skip_bad=is_labelled,  # each row that is asked has its answer
             encoding=settings.encoding,
+            errors=settings.errors,
             on_note=note,
         )
     except NoColumnError as error:
