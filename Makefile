@@ -1,4 +1,5 @@
-# make run: the main job. make test: everything. Set-up happens once, and again when it must.
+# make run: the main job. make test: the fast tests; make test-slow: the long ones.
+# Set-up happens once, and again when it must.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -6,14 +7,18 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := src tests benchmarks docs/hooks
 
-.PHONY: run test lint docs site clean
+.PHONY: run test test-slow lint docs site clean
 
 run: $(STAMP)
 	$(BIN)/sememe ladder --out runs/ladder --resume
 	@echo "The command sememe is in $(BIN): \". $(BIN)/activate\" puts it on your path."
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" $(PYTEST_ARGS)
+
+# Kills, long trainings, whole ladders, the wheel.
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow $(PYTEST_ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)
@@ -23,7 +28,7 @@ lint: $(STAMP)
 
 # The page of all commands is made by the program itself; a test compares the two.
 docs: $(STAMP)
-	$(BIN)/python -m sememe.cli.manual > docs/commands.md
+	$(BIN)/python docs/hooks/commands.py > docs/commands.md
 
 # The pages as a site, in the folder site/. A link or an anchor that leads nowhere is an error.
 site: $(STAMP)

@@ -17,8 +17,8 @@ from gensim.models import Word2Vec as GensimWord2Vec
 
 import sememe
 from sememe.evaluation import evaluate_analogies, evaluate_pairs
-from sememe.text.records import decode_documents
 from sememe.text.stream import segment
+from sememe.text.words import decode_documents
 
 QUESTIONS = ("ca8-semantic", "ca8-morphological", "wordsim-240", "wordsim-297")
 

@@ -54,7 +54,7 @@ def run_ours(train: Path, test: Path, options: argparse.Namespace, seed: int) ->
         dim=options.dim, learning_rate=options.learning_rate, epochs=options.epochs,
         word_ngrams=options.word_ngrams, minn=options.minn, maxn=options.maxn,
         bucket=options.bucket, loss=options.loss, workers=options.workers, seed=seed,
-    ).fit(train, out=train.with_name("ours"))  # fmt: skip
+    ).fit(train, out=train.with_name("ours"), overwrite=True)  # fmt: skip
     seconds = time.perf_counter() - start
     return Ran(seconds, model.evaluate(test).precision)
 

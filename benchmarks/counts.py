@@ -50,9 +50,9 @@ def child(*arguments: str) -> dict[str, Any]:
 
 def ours(text: str, folder: Path, workers: int) -> None:
     """Count the pairs of `text` into a file in Stanford's format; prints seconds and the peak."""
-    from sememe.examples.cooccurrence import PairSettings, count_pairs
+    from sememe.examples.cooccurrence.counting import PairSettings, count_pairs
     from sememe.text.settings import TextSettings
-    from sememe.tokens.store import open_or_build
+    from sememe.tokens.caching import open_or_build
 
     settings, plain = PairSettings(window=WINDOW), TextSettings(language="none", lowercase=False)
     for memory in (1 << 20, 1 << 30):  # compiles what both ways need
@@ -73,8 +73,8 @@ def ours(text: str, folder: Path, workers: int) -> None:
             total += float(cells.values.sum(dtype=np.float64))
     total_s = time.perf_counter() - begun
     cpu_s = time.process_time() - begun_cpu
-    figures = {"read_s": read_s, "count_s": total_s - read_s, "cpu_s": cpu_s, "cells": num_cells}
-    print(json.dumps({**figures, "sum": total, "peak": peak_mb()}))
+    metrics = {"read_s": read_s, "count_s": total_s - read_s, "cpu_s": cpu_s, "cells": num_cells}
+    print(json.dumps({**metrics, "sum": total, "peak": peak_mb()}))
 
 
 def stanford(text: str, glove: Path, folder: Path) -> dict[str, float]:
@@ -91,9 +91,9 @@ def stanford(text: str, glove: Path, folder: Path) -> dict[str, float]:
     with Path(text).open("rb") as source, (folder / "theirs.bin").open("wb") as target:
         subprocess.run(command, stdin=source, stdout=target, check=True, stderr=subprocess.DEVNULL)
     count_s = time.perf_counter() - begun - read_s
-    figures = {"read_s": read_s, "count_s": count_s, "cpu_s": children_s() - begun_cpu}
+    metrics = {"read_s": read_s, "count_s": count_s, "cpu_s": children_s() - begun_cpu}
     records = np.memmap(folder / "theirs.bin", RECORD, "r")
-    return {**figures, "cells": len(records), "sum": float(records["value"].sum())}
+    return {**metrics, "cells": len(records), "sum": float(records["value"].sum())}
 
 
 def pairs(text: str, glove: Path, workers: int) -> None:
@@ -121,10 +121,10 @@ def one(text: str, folder: Path, words: str, name: str, workers: int) -> None:
     model = sememe.Counts(**options).fit(
         text, language="none", lowercase=False, store=folder / "store"
     )
-    figures = {"seconds": time.perf_counter() - begun, "peak": peak_mb()}
+    metrics = {"seconds": time.perf_counter() - begun, "peak": peak_mb()}
     scores = sememe.evaluate_words(model.vectors, words).scores
     print(json.dumps({
-        **figures, "words": len(model.vectors), "cells": model.history[-1]["cells"],
+        **metrics, "words": len(model.vectors), "cells": model.history[-1]["cells"],
         "scores": {one.name: one.value for one in scores if one.num_asked},
     }))  # fmt: skip
 

@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from docstring_baselines import floors
 
 # Those with enough modules to hold some out, whose sources are read in seconds.
 PACKAGES = ("python", "scipy", "matplotlib", "sympy")
@@ -53,16 +54,16 @@ BERT_OPTIONS = {"epochs": 3, "learning_rate": 1e-3, "length": 96, "batch_size": 
 @cache
 def rows_of(name: str, split: Any) -> list[Any]:
     """The rows of a task; of questions those that have an answer."""
-    from sememe.examples.docstrings import docstring_rows
+    from sememe.examples.docstring_tasks import docstring_rows
 
-    rows = docstring_rows(name, split, packages=PACKAGES).rows
+    rows = docstring_rows(name, split, packages=PACKAGES)
     return [row for row in rows if row.answers] if name == "types" else rows
 
 
 def vectors_of(seed: int = 1) -> Any:
     """Word vectors of the training modules."""
     import sememe
-    from sememe.examples.docstrings import docstring_texts
+    from sememe.examples.docstring_tasks import docstring_texts
 
     model = sememe.Word2Vec(dim=100, epochs=5, min_count=3, workers=1, seed=seed)
     return model.fit(docstring_texts(packages=PACKAGES))
@@ -86,30 +87,29 @@ def directions(vectors: Any) -> Any:
 
 def taught(name: str, model: Any, seed: int = 1, **options: Any) -> Any:
     """A task that has learned from all its training rows."""
-    from sememe.examples.docstrings import NAMES
-    from sememe.tasks.folder import task_class
+    from sememe.contract import KINDS
+    from sememe.examples.docstring_tasks import NAMES
 
     # Two threads would wait for each other more than they help: batches are small.
-    task = task_class(NAMES[name])(model, seed=seed, workers=1, **options)
+    task = KINDS[NAMES[name]].cls()(model, seed=seed, workers=1, **options)
     return task.fit(rows_of(name, "train"), dev=False)
 
 
 def untaught(name: str, vectors: Any, seed: int = 1) -> Any:
     """The same task with random words and weights: one step of no size is all it has done."""
-    from sememe.examples.docstrings import NAMES
-    from sememe.tasks.folder import task_class
+    from sememe.contract import KINDS
+    from sememe.examples.docstring_tasks import NAMES
 
     none = {"epochs": 0.0, "steps": 1, "learning_rate": 1e-12, "freeze": True}
     options = CASES[name].options | none
     random = random_vectors(vectors, seed)
-    task = task_class(NAMES[name])(random, seed=seed, workers=1, **options)
+    task = KINDS[NAMES[name]].cls()(random, seed=seed, workers=1, **options)
     return task.fit(rows_of(name, "train")[:500], dev=False)
 
 
 def baselines(name: str, vectors: Any) -> dict[str, float]:
     """What needs no understanding on the test rows, taught with the same rows as ours."""
-    from sememe.evaluation.floors import floors
-    from sememe.examples.docstrings import NAMES
+    from sememe.examples.docstring_tasks import NAMES
 
     kind, train, asked = NAMES[name], rows_of(name, "train"), rows_of(name, "test")
     found = floors(kind, train, asked, vectors)
@@ -151,7 +151,7 @@ def measured(name: str, vectors: Any, num_seeds: int) -> dict[str, list[float]]:
 def measured_berts(name: str, steps: int, num_seeds: int) -> dict[str, list[float]]:
     """A BERT tiny that was pre-trained for so many steps, and one that was not."""
     import sememe
-    from sememe.examples.docstrings import docstring_texts
+    from sememe.examples.docstring_tasks import docstring_texts
 
     found: dict[str, list[float]] = {}
     for seed in range(1, num_seeds + 1):

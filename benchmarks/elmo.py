@@ -45,20 +45,20 @@ def train(options: argparse.Namespace) -> None:
     model.fit(store, out=options.out, text=_text_of(store), resume=options.resume, progress=True)
     last = model.history.last()
     speeds = [record["tokens_per_s"] for record in model.history if "tokens_per_s" in record]
-    figures = {
+    metrics = {
         "what": "train", "preset": options.preset, "words": len(model.vocabulary),
         "tokens": last["tokens"], "epochs": last["epoch"], "seconds": last["seconds"],
         "tokens_per_s": statistics.median(speeds),
         **{name: last[f"validation_{name}_perplexity"] for name in ("forward", "backward")},
         "unigram": last["validation_unigram_perplexity"], **circumstances(options),
     }  # fmt: skip
-    append(options.json, figures)
-    print(json.dumps(figures, indent=1))
+    append(options.json, metrics)
+    print(json.dumps(metrics, indent=1))
 
 
 def _text_of(store: Any) -> Any:
     """How the text of the store was cut, so that the model's folder tells it."""
-    from sememe.networks.elmo_config import CasedTextSettings
+    from sememe.models.elmo.config import CasedTextSettings
 
     kept = (store.fingerprint or {}).get("settings", {})
     return CasedTextSettings(language=kept.get("language", "none"))
@@ -88,14 +88,14 @@ def ner(options: argparse.Namespace) -> None:
             dropout=options.dropout, learning_rate=options.learning_rate,
             device=options.device, **WAYS[way], **beside,
         ).fit(files["train"], dev=files["testa"], progress=True)  # fmt: skip
-        figures = {
+        metrics = {
             "what": "ner", "way": way, "seed": seed, "epochs": options.epochs,
-            "dev_f1": task.scores.figures["f1"] if task.scores else None,
-            "test_f1": task.evaluate(files["testb"]).figures["f1"],
+            "dev_f1": task.scores.metrics["f1"] if task.scores else None,
+            "test_f1": task.evaluate(files["testb"]).metrics["f1"],
             "seconds": round(time.monotonic() - begun_s, 1), **circumstances(options),
         }  # fmt: skip
-        append(options.json, figures)
-        print(json.dumps(figures))
+        append(options.json, metrics)
+        print(json.dumps(metrics))
 
 
 def _file(folder: Path, name: str) -> str:

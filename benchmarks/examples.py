@@ -29,9 +29,9 @@ def measure(make: Callable[[int], int], num: int = BATCHES) -> float:
 
 def ours(store: Any, tokenizer: Any) -> Iterator[tuple[str, float]]:
     """Every kind of batch of ours with its speed."""
-    from sememe.examples.masked_batches import MaskedBatches
-    from sememe.examples.masking_config import MaskingConfig
-    from sememe.examples.packing import PackedBatches
+    from sememe.examples.masking.batches import MaskedBatches
+    from sememe.examples.masking.config import MaskingConfig
+    from sememe.examples.packing.rows import PackedBatches
 
     for length, batch_size in SIZES:
         sizes = {"length": length, "batch_size": batch_size}
@@ -53,7 +53,7 @@ def theirs(store: Any, tokenizer: Any, folder: str) -> Iterator[tuple[str, float
     """Collators of transformers on rows that we cut."""
     from transformers import AutoTokenizer, DataCollatorForLanguageModeling
 
-    from sememe.examples.masked_batches import MaskedBatches
+    from sememe.examples.masking.batches import MaskedBatches
 
     tokenizer.save(folder)
     collator = DataCollatorForLanguageModeling(AutoTokenizer.from_pretrained(folder))
@@ -77,8 +77,8 @@ def main() -> None:
     import tempfile
 
     from sememe.text.settings import TextSettings
-    from sememe.tokens.subword_store import open_or_build_subwords
-    from sememe.tokens.subwords import SubwordTokenizer
+    from sememe.tokens.subwords.store import open_or_build_subwords
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter

@@ -51,7 +51,7 @@ def train_facebook(program: str, text: str, out: Path, epochs: int) -> dict[str,
 def train_ours(text: str, out: Path, epochs: int) -> dict[str, Any]:
     """Train with our code, compiled beforehand."""
     from sememe import FastText, TextSettings
-    from sememe.tokens.store import open_or_build
+    from sememe.tokens.caching import open_or_build
 
     settings = TextSettings(language="none")
     with tempfile.TemporaryDirectory() as folder:
@@ -106,11 +106,11 @@ def measure_quality(text: str, program: str, words: Path, keep: Path, epochs: in
     for name in ("facebook.bin", "ours"):
         vectors = load(keep / name)
         scores = [evaluate_words(vectors, words / f"{one}.txt").scores[0] for one in SETS]
-        figures = [
+        metrics = [
             f"{one} {100 * score.value:.2f} ({100 * score.coverage:.0f} %)"
             for one, score in zip(SETS, scores, strict=True)
         ]
-        print(f"{name:13}", *figures, flush=True)
+        print(f"{name:13}", *metrics, flush=True)
 
 
 def main() -> None:

@@ -81,7 +81,7 @@ def peer_trained(material: Material, reader: Any, features: Any, seed: int) -> d
     """Train the peer; its scores and its speed behind the first steps."""
     from finetuning_peer import Peer
 
-    from sememe.training.precision import choose_device
+    from sememe.training.device import choose_device
 
     options, begun_s = material.options, time.perf_counter()
     device = choose_device(options.device)
@@ -159,7 +159,7 @@ def run_seeds(material: Material, sides: Mapping[str, Side]) -> None:
 
 def pretrained(options: argparse.Namespace) -> None:
     """Fine-tune a folder and random weights of the same architecture."""
-    from sememe.networks.interchange.huggingface import load_folder
+    from sememe.models.huggingface.folder import load_folder
 
     network, tokenizer = load_folder(options.model)
 

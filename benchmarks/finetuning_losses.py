@@ -42,9 +42,9 @@ def losses_of(material: Material) -> tuple[list[float], list[float], str]:
     from finetuning_features import Reader
     from finetuning_peer import Peer
 
-    from sememe.tasks.items import ItemBatches
+    from sememe.tasks.objective import ItemBatches
     from sememe.training import loop
-    from sememe.training.precision import choose_device
+    from sememe.training.device import choose_device
 
     options, hyper = material.options, material.hyper
     if material.kind == "answer":

@@ -35,14 +35,13 @@ class Material:
     """The rows of a set, read once, and the task that they are for."""
 
     def __init__(self, key: str, options: argparse.Namespace) -> None:
+        from sememe.contract import KINDS
         from sememe.evaluation.benchmarks import ANSWER_SETS, GLUE, TAG_SETS
-        from sememe.evaluation.finding import DataFolder
-        from sememe.evaluation.rows import read_rows
-        from sememe.tasks.folder import task_class
+        from sememe.evaluation.rows import DataFolder, read_rows
 
         self.key, self.set, self.options = key, SETS[key], options
         self.benchmark = {**GLUE, **TAG_SETS, **ANSWER_SETS}[self.set.name]
-        self.kind, self.task_class = self.benchmark.kind, task_class(self.benchmark.kind)
+        self.kind, self.task_class = self.benchmark.kind, KINDS[self.benchmark.kind].cls()
         self.length = options.length or self.set.length
         holdings = DataFolder(options.data).holdings(self.benchmark)
         if holdings.train is None or "dev" not in holdings.parts:
@@ -95,7 +94,7 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
     """What must be the same for results to be put together."""
     import torch
 
-    from sememe.training.precision import choose_device
+    from sememe.training.device import choose_device
 
     is_gpu = choose_device(options.device).type == "cuda"
     return {

@@ -69,7 +69,7 @@ def row_of(
     group: list[dict[str, Any]], metric: str, base: str, side: str, *, has_speed: bool
 ) -> str:
     """A row of the table."""
-    from sememe.evaluation.tables import spread_figure
+    from sememe.evaluation.results import format_spread
     from sememe.metrics import spread
 
     by_seed = {
@@ -82,7 +82,7 @@ def row_of(
     nums = sorted({len(own) for own in values.values()})
     cells = [
         group[0]["task"], metric, "/".join(map(str, nums)),
-        *(spread_figure(spread(values[name])) for name in (side, base)),
+        *(format_spread(spread(values[name])) for name in (side, base)),
         difference_of(values[side], values[base]),
     ]  # fmt: skip
     if has_speed:

@@ -89,16 +89,15 @@ def train(job: dict[str, Any]) -> Result:
     import resource
 
     import sememe
-    from sememe.progress import Reporter
-    from sememe.progress.reporter import Task
-    from sememe.tokens.store import open_or_build
+    from sememe.progress import ProgressTask, Reporter
+    from sememe.tokens.caching import open_or_build
 
     class Clock(Reporter):
         """Says nothing and remembers when the training begins."""
 
         def task(
             self, title: str, total: int | None = None, unit: str = "", *, start: int = 0
-        ) -> Task:
+        ) -> ProgressTask:
             if title == "training":
                 self.training_s = time.perf_counter()
             return super().task(title, total, unit, start=start)
@@ -113,7 +112,7 @@ def train(job: dict[str, Any]) -> Result:
     begun = time.perf_counter()
     store = open_or_build(job["text"], settings, min_count=5, path=job["store"])
     counted = time.perf_counter()
-    sememe.GloVe(**job["config"]).fit(store, out=job["out"], progress=clock)
+    sememe.GloVe(**job["config"]).fit(store, out=job["out"], overwrite=True, progress=clock)
     ended = time.perf_counter()
     return {
         "vocabulary": counted - begun,

@@ -39,8 +39,8 @@ def distinct(num_millions: int) -> None:
     """Count words of which nearly none occurs twice."""
     import numpy as np
 
-    from sememe.text.records import Records
-    from sememe.tokens.merging import count_words
+    from sememe.text.words import Records
+    from sememe.tokens.counting import count_words
 
     def records() -> Iterator[Records]:
         random, size = np.random.default_rng(1), 100_000

@@ -77,7 +77,7 @@ def count(job: dict[str, Any]) -> Result:
     import shutil
 
     import sememe
-    from sememe.tokens.store import open_or_build
+    from sememe.tokens.caching import open_or_build
 
     settings = sememe.TextSettings(language="none", lowercase=False)
     with tempfile.TemporaryDirectory() as folder:  # compiles what is not compiled yet
@@ -90,7 +90,7 @@ def count(job: dict[str, Any]) -> Result:
     begun = time.perf_counter()
     store = open_or_build(job["text"], settings, min_count=1, path=job["store"])
     read = time.perf_counter()
-    sememe.NGram(**job["config"]).fit(store, text=settings, out=job["out"])
+    sememe.NGram(**job["config"]).fit(store, text=settings, out=job["out"], overwrite=True)
     ended = time.perf_counter()
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"reading": read - begun, "counting": ended - read, "peak_mb": peak_mb}

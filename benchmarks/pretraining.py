@@ -35,9 +35,9 @@ WARMUP = 100
 
 def batches_of(options: argparse.Namespace, num: int) -> tuple[list[Any], int]:
     """The first batches of a text, and the size of its vocabulary."""
-    from sememe.examples.masked_batches import MaskedBatches
-    from sememe.tokens.subword_store import SubwordStore, open_or_build_subwords
-    from sememe.tokens.subwords import SubwordTokenizer
+    from sememe.examples.masking.batches import MaskedBatches
+    from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     if options.tokenizer:
         tokenizer = SubwordTokenizer.load(options.tokenizer)
@@ -57,8 +57,8 @@ class Ours:
     def __init__(self, config: Any, device: Any, is_compiled: bool, is_half: bool) -> None:
         import torch
 
-        from sememe.networks.bert import BERTNetwork
-        from sememe.networks.compilation import compile_parts
+        from sememe.models.bert.network import BERTNetwork
+        from sememe.nn.blocks import compile_parts
         from sememe.training import TrainingConfig
         from sememe.training.optimizers import make_optimizer
 
@@ -73,9 +73,10 @@ class Ours:
 
     def prepare(self, batch: Any) -> Any:
         """What the network takes."""
-        from sememe.networks.inputs import bert_inputs, moved
+        from sememe.nn.rows import bert_inputs
+        from sememe.training.device import to_device
 
-        return moved(bert_inputs(batch), self.device)
+        return to_device(bert_inputs(batch), self.device)
 
     def loss(self, prepared: Any) -> Any:
         """The loss of a batch."""
@@ -85,7 +86,7 @@ class Ours:
         """What our loop sets in PyTorch on a CPU."""
         import torch
 
-        from sememe.training.precision import reproducible
+        from sememe.training.device import reproducible
 
         if self.device.type != "cpu":
             return nullcontext()
@@ -169,7 +170,7 @@ def share_weights(ours: Ours, theirs: Theirs, folder: Path) -> None:
     """Give transformers' network the weights of ours."""
     from transformers import BertForPreTraining
 
-    from sememe.networks.interchange.huggingface import write_network
+    from sememe.models.huggingface.folder import write_network
 
     write_network(ours.network, folder)
     start = BertForPreTraining.from_pretrained(folder)
@@ -193,7 +194,8 @@ def compare(options: argparse.Namespace) -> None:
 
     import torch
 
-    from sememe.networks.presets import bert_config
+    from sememe.models.bert.config import BERT_PRESETS
+    from sememe.options import changed
 
     is_gpu = options.task == "gpu"
     device = torch.device("cuda" if is_gpu else "cpu")
@@ -202,7 +204,7 @@ def compare(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     size = options.rounds * options.steps
     batches, vocab_size = batches_of(options, options.warm + size)
-    config = bert_config(options.preset, vocab_size=vocab_size)
+    config = changed(BERT_PRESETS[options.preset], "BERT", {"vocab_size": vocab_size})
     torch.manual_seed(1)
     is_half, is_compiled = is_gpu or options.bf16, is_gpu and not options.eager
     sides = {
@@ -248,8 +250,8 @@ def compare(options: argparse.Namespace) -> None:
 def build(options: argparse.Namespace) -> None:
     """Turn text into ids: a tokenizer and a store."""
     from sememe.progress import Reporter
-    from sememe.tokens.subword_store import open_or_build_subwords
-    from sememe.tokens.subwords import SubwordTokenizer
+    from sememe.tokens.subwords.store import open_or_build_subwords
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     reporter = Reporter()
     if not options.tokenizer.exists():
@@ -277,10 +279,9 @@ def model_of(options: argparse.Namespace, **more: Any) -> Any:
 
 def baseline(options: argparse.Namespace) -> None:
     """What counts of tokens and their neighbors score on the text that `train` holds out."""
-    from sememe.networks.baseline import token_counts, unigram_figures
-    from sememe.networks.neighbor_baseline import neighbor_figures
-    from sememe.tokens.subword_store import SubwordStore
-    from sememe.tokens.subwords import SubwordTokenizer
+    from sememe.models.language.baselines import neighbor_metrics, token_counts, unigram_metrics
+    from sememe.tokens.subwords.store import SubwordStore
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     model = model_of(options)
     model.tokenizer = SubwordTokenizer.load(options.tokenizer)
@@ -288,22 +289,24 @@ def baseline(options: argparse.Namespace) -> None:
     store.validation_share = model.training.validation_share
     source, num = model.source(store, "validation"), model.training.evaluate_batches
     counts = token_counts(store, model.tokenizer.vocab_size)
-    figures = unigram_figures(counts, source, num)
-    figures |= neighbor_figures(store, source, model.tokenizer, counts, num)
-    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+    metrics = unigram_metrics(counts, source, num)
+    metrics |= neighbor_metrics(store, source, model.tokenizer, counts, num)
+    print(json.dumps({name: round(value, 4) for name, value in metrics.items()}))
 
 
 def train(options: argparse.Namespace) -> None:
     """Pre-train on a store, as the command does; the last figures as JSON."""
     from sememe.progress import Reporter
-    from sememe.tokens.subword_store import SubwordStore
+    from sememe.tokens.subwords.store import SubwordStore
 
     model = model_of(options, budget=options.budget)
     if find_spec("matplotlib") is None:  # a machine for training may lack what draws
         model._draw = lambda path: None
     store = SubwordStore.open(options.store)
     reporter = Reporter(line_s=20)
-    model.fit(store, tokenizer=options.tokenizer, out=options.out, progress=reporter)
+    model.fit(
+        store, tokenizer=options.tokenizer, out=options.out, overwrite=True, progress=reporter
+    )
     for record in model.history:
         if "validation_loss" in record:
             print(json.dumps({name: round(value, 4) for name, value in record.items()}))

@@ -1,4 +1,4 @@
-"""The figures of docs/questions.md: word2vec by its settings, and what BERT is made of.
+"""Measurements of docs/questions.md and course.md: word2vec by its settings, BERT's parts.
 
 python benchmarks/questions.py [QUESTION...] [--corpus TEXT] [--seeds 3] [--epochs 5]
 
@@ -81,7 +81,7 @@ def tell_loss(models: Models) -> None:
               f"{first:.2f} after {words:,} words, {last:.2f} at the end")  # fmt: skip
 
 
-def tell_vectors(models: Models) -> None:
+def print_vectors(models: Models) -> None:
     """One run, scored by its input vectors, its output vectors and both."""
     model, _ = models.fit()
     for choice in ("input", "output", "sum", "concat"):
@@ -115,7 +115,7 @@ def tell_softmax(models: Models) -> None:
 
 def tell_tree(models: Models) -> None:
     """The lengths of Huffman codes, and what no tree can be below."""
-    from sememe.examples.huffman import build_tree
+    from sememe.examples.windows import build_tree
 
     vocabulary = models.fit()[0].vocabulary
     counts_V = np.asarray(vocabulary.counts)
@@ -132,10 +132,10 @@ def tell_tree(models: Models) -> None:
 
 def tell_antonyms(models: Models) -> None:
     """How near opposites are to each other, beside two words drawn from the same pairs."""
-    from sememe.evaluation.files import BUILT_IN, read_rows
+    from sememe.evaluation.question_files import BUILT_IN, read_questions
 
     vectors = models.fit()[0].vectors
-    rows = read_rows(BUILT_IN / "antonyms.txt", 2).rows
+    rows = read_questions(BUILT_IN / "antonyms.txt", "antonyms").rows
     known = [pair for pair in rows if pair[0] in vectors and pair[1] in vectors]
     if not known:
         print("the text has no pair of opposites")
@@ -153,7 +153,7 @@ def tell_antonyms(models: Models) -> None:
 
 def tell_positions(_: Models) -> None:
     """Products of the Transformer's position vectors by their distance, from three places."""
-    from sememe.networks.positions import sinusoidal_table
+    from sememe.nn.layers import sinusoidal_table
 
     table_TD = sinusoidal_table(512, 128).double()
     for distance in (0, 1, 2, 5, 10, 50):
@@ -174,8 +174,8 @@ def tell_parameters(_: Models) -> None:
     """The parameters of BERT by preset, heads for pre-training included."""
     import torch
 
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.presets import BERT_PRESETS
+    from sememe.models.bert.config import BERT_PRESETS
+    from sememe.models.bert.network import BERTNetwork
 
     for name, config in BERT_PRESETS.items():
         with torch.device("meta"):
@@ -188,7 +188,7 @@ def tell_parameters(_: Models) -> None:
 
 
 QUESTIONS: dict[str, Callable[[Models], None]] = {
-    "loss": tell_loss, "vectors": tell_vectors, "settings": tell_settings, "tree": tell_tree,
+    "loss": tell_loss, "vectors": print_vectors, "settings": tell_settings, "tree": tell_tree,
     "antonyms": tell_antonyms, "positions": tell_positions, "pieces": tell_pieces,
     "parameters": tell_parameters, "softmax": tell_softmax,
 }  # fmt: skip

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 
-def append(path: str | Path | None, figures: dict[str, Any]) -> None:
+def append(path: str | Path | None, metrics: dict[str, Any]) -> None:
     """Add a line to a file of results, where one is given."""
     if path:
         before = Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""
         with Path(path).open("a", encoding="utf-8") as file:
             # On a line of its own, even after one that was cut off.
-            file.write("\n" * (before[-1:] not in ("", "\n")) + json.dumps(figures) + "\n")
+            file.write("\n" * (before[-1:] not in ("", "\n")) + json.dumps(metrics) + "\n")
 
 
 def read(*paths: str | Path | None) -> list[dict[str, Any]]:

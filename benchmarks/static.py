@@ -34,7 +34,7 @@ def train(text: str, words: str, name: str) -> dict[str, Any]:
     """Make one model; seconds, peak memory and scores."""
     import sememe
     from sememe.evaluation import evaluate_words
-    from sememe.tokens.store import open_or_build
+    from sememe.tokens.caching import open_or_build
 
     kind, options = MODELS[name]
     options = {**options, **({} if kind == "OneHot" else {"workers": 2})}
@@ -83,8 +83,8 @@ def main() -> None:
     for name, row in done.items():
         scores = (row["scores"].get(one, float("nan")) for one in sets)
         cells = ["–" if score != score else f"{score:.1f}" for score in scores]
-        figures = (f"{row['seconds']:.0f}", f"{row['words_per_s']:,.0f}", f"{row['peak_mb']:,.0f}")
-        print(f"| {name} | " + " | ".join([*cells, *figures]) + " |")
+        metrics = (f"{row['seconds']:.0f}", f"{row['words_per_s']:,.0f}", f"{row['peak_mb']:,.0f}")
+        print(f"| {name} | " + " | ".join([*cells, *metrics]) + " |")
 
 
 if __name__ == "__main__":

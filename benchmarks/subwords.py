@@ -18,9 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sememe.text.settings import TextSettings
-from sememe.tokens.subword_store import open_or_build_subwords
-from sememe.tokens.subword_training import train_tokenizer
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.subwords.store import open_or_build_subwords
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 LINES_AT_ONCE = 5_000
 
@@ -82,7 +81,7 @@ def main() -> None:
         other = measure("tokenizers", lambda: peer(options.text, options.tokenizer))
     print(f"ratio {own / other:.2f}, memory of ours {peak:,.0f} MB")
     begun, begun_cpu = time.perf_counter(), cpu_s()
-    trained = train_tokenizer(
+    trained = SubwordTokenizer.train(
         options.text, kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, text=settings,
         workers=options.workers,
     )  # fmt: skip

@@ -80,7 +80,7 @@ def read_value(text: str) -> Any:
 
 def settings_of(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of the model and those of the search."""
-    from sememe.networks.translation_config import SearchConfig
+    from sememe.models.translation.config import SearchConfig
 
     given = {key: read_value(value) for key, _, value in (s.partition("=") for s in options.set)}
     search = {field.name for field in fields(SearchConfig)}
@@ -111,7 +111,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     )
     model.fit(
         parts["train"], dev=parts["val"], tokenizer=options.tokenizer, out=options.out,
-        progress=Reporter(),
+        overwrite=True, progress=Reporter(),
     )  # fmt: skip
     trained_s = time.monotonic()
     found = model.evaluate(parts["test"], **search)
@@ -119,7 +119,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     looked = []
     for text in options.look:
         seen = model.attention(text)
-        looked.append([seen.source, seen.target, seen.weights_TS.round(4).tolist()])
+        looked.append([seen.source, seen.target, seen.of().round(4).tolist()])
     is_gpu = options.device != "cpu" and torch.cuda.is_available()
     return {
         "model": options.model,
@@ -149,7 +149,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 def train_tokenizer(options: argparse.Namespace) -> dict[str, Any]:
     """Learn the sub-words of the training pairs alone, for machines that shall not."""
-    from sememe.tasks.pair_coding import train_coder
+    from sememe.models.translation.coding import train_coder
 
     coder = train_coder(
         parts_of(options)["train"], kind="bpe", vocab_size=options.vocab_size, lowercase=True

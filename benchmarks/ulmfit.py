@@ -64,13 +64,13 @@ def target(options: argparse.Namespace) -> None:
         start=options.general, epochs=options.epochs, layer_decay=DECAY, device=options.device,
         min_count=options.min_count, learning_rate=options.learning_rate,
     )  # fmt: skip
-    model.fit(texts_of(options.train), out=options.out, progress=True)
+    model.fit(texts_of(options.train), out=options.out, overwrite=True, progress=True)
     tell(model)
 
 
 def texts_of(path: str) -> list[str]:
     """The texts of a file of labelled rows."""
-    from sememe.examples.labelled import read_texts
+    from sememe.examples.labelled.texts import read_texts
 
     return [row.text for row in read_texts(path, kind="classify", labelled=True)]
 
@@ -108,13 +108,13 @@ def classify(options: argparse.Namespace) -> None:
             device=options.device, keep_best=False, **{**TRICKS, **WAYS[way]},
         ).fit(options.train, dev=options.dev, progress=True)  # fmt: skip
         assert task.scores is not None
-        figures = {
+        metrics = {
             "way": way, "seed": seed, "epochs": options.epochs,
-            "accuracy": task.scores.figures["accuracy"],
+            "accuracy": task.scores.metrics["accuracy"],
             "seconds": round(time.monotonic() - begun_s, 1),
         }  # fmt: skip
-        append(options.json, figures)
-        print(json.dumps(figures))
+        append(options.json, metrics)
+        print(json.dumps(metrics))
 
 
 def table(options: argparse.Namespace) -> None:

@@ -37,7 +37,7 @@ AIMS = {("skipgram", "negative", 100): 8, ("skipgram", "negative", 300): 6,
         ("cbow", "negative", 100): 4, ("skipgram", "hierarchical", 100): 3}  # fmt: skip
 
 PAIRS = ("wordsim353", "simlex999")
-FIGURES = ("analogies", *PAIRS, "words_per_s")
+METRICS = ("analogies", *PAIRS, "words_per_s")
 
 
 def train_gensim(job: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def train_gensim(job: dict[str, Any]) -> dict[str, Any]:
 def train_sememe(job: dict[str, Any]) -> dict[str, Any]:
     """Count and encode, then train; seconds of both, after the kernels have been compiled."""
     from sememe import TextSettings, Word2Vec
-    from sememe.tokens.store import open_or_build
+    from sememe.tokens.caching import open_or_build
     from sememe.vectors.formats import write_vectors
 
     options = {"architecture": job["architecture"], "loss": job["loss"], "dim": job["dim"],
@@ -152,8 +152,8 @@ def show(name: str, row: dict[str, Any]) -> None:
     """Print the scores of one model, a line for each evaluator, and other figures it has."""
     for evaluator, scores in ((row["evaluator"], row), ("sememe", row.get("sememe"))):
         if scores:
-            figures = [f"{key} {scores[key]:,.2f}" for key in FIGURES if key in scores]
-            print(f"{name}, evaluator {evaluator}:", ", ".join(figures), flush=True)
+            metrics = [f"{key} {scores[key]:,.2f}" for key in METRICS if key in scores]
+            print(f"{name}, evaluator {evaluator}:", ", ".join(metrics), flush=True)
 
 
 def measure_quality(text: str, words: Path, results: Path, evaluator: str, tools: str) -> None:
@@ -184,7 +184,7 @@ def mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The means of the figures that all rows have."""
     means: dict[str, Any] = {
         key: statistics.mean(row[key] for row in rows)
-        for key in FIGURES
+        for key in METRICS
         if all(key in row for row in rows)
     }
     evaluators = {row["evaluator"] for row in rows if "evaluator" in row}

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
 import sys
+import tarfile
 import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
+import typer.testing
+from filelock import FileLock
 
-from sememe.storage.places import cache_dir
+from sememe.machine import cache_dir
 from sememe.vectors import WordVectors
 from sememe.vectors.formats import write_vectors
+
+# Threads of PyTorch that wait for each other spin, which costs most of the time where several
+# workers share few cores. Read when PyTorch is imported; processes that tests start inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # A shell gives background jobs an ignored Ctrl-C, which tests of interruption could not send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -25,6 +36,9 @@ PLACES = {
     "girl": (-0.1, 1, 0.2), "breakfast": (0, 0, 1), "lunch": (0.1, 0, 1), "dinner": (0, 0.1, 1),
     "国王": (1, -0.9, 0.05), "女王": (1, 0.9, 0.05),
 }  # fmt: skip
+
+
+GOLDEN = Path(__file__).parent / "golden" / "fixtures.tar.xz"
 
 
 @pytest.fixture
@@ -44,6 +58,48 @@ def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """An empty folder to work in, with a cache of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once() -> Iterator[None]:
+    """Typer builds all commands again at every call, which takes a tenth of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        built = functools.cache(typer.main.get_command)
+        patch.setattr(typer.main, "get_command", built)
+        patch.setattr(typer.testing, "_get_command", built)
+        yield
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Write a folder once in a run: `once(name, write)`; it is read by all tests, changed by none.
+
+    The worker that asks first calls `write(folder)`; the others wait for it.
+    """
+    own = tmp_path_factory.getbasetemp()
+    place = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "once"
+    place.mkdir(exist_ok=True)
+
+    def written(name: str, write: Callable[[Path], object]) -> Path:
+        folder, draft = place / name, place / f"{name}.draft"
+        with FileLock(place / f"{name}.lock"):
+            if not folder.exists():
+                write(draft)
+                draft.rename(folder)
+        return folder
+
+    return written
+
+
+@pytest.fixture(scope="session")
+def golden(once: Callable[..., Path]) -> Path:
+    """Models of every kind, ours and other programs', as an earlier version wrote them."""
+
+    def unpack(folder: Path) -> None:
+        with tarfile.open(GOLDEN) as archive:
+            archive.extractall(folder, filter="data")
+
+    return once("golden", unpack)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sememe.errors import OptionError
+from sememe.models.word2vec.config import Word2VecConfig
 from sememe.options import parse_duration
 
 
@@ -20,3 +21,13 @@ def test_durations(duration, seconds):
 def test_wrong_durations(duration):
     with pytest.raises(OptionError, match="budget must be a time"):
         parse_duration(duration, "budget")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("dim", "eight"), ("dim", True), ("dim", [8]), ("dim", None), ("loss", 5), ("min_count", {})],
+)
+def test_values_of_another_type_are_refused(name, value):
+    """As a damaged sememe.json may have them."""
+    with pytest.raises(OptionError, match=name):
+        Word2VecConfig(**{name: value})

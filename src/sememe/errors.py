@@ -1,4 +1,4 @@
-"""Every failure a user can cause is one of these; its message says what, where, and what to do.
+"""The errors that a user can cause; each message says what is wrong, where, and what to do.
 
 SememeError
 ├── InputError          text that is missing, unreadable, wrongly encoded or empty
@@ -6,18 +6,26 @@ SememeError
 ├── ArtifactError       a model folder, token store or vector file that is broken or of another kind
 ├── WriteError          a result that could not be written (disk full, no permission)
 ├── UnknownWordError    a word outside the vocabulary (also a KeyError)
-├── DivergedError       a training whose numbers ran away to infinity
+├── UnsupportedError    a method that this kind of model does not support (also a TypeError)
+├── DivergedError       a training that diverged
 └── MissingExtraError   an optional library that is not installed (also an ImportError)
 """
 
-from __future__ import annotations
+import re
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Text with its control characters escaped, so that none reaches a terminal."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class SememeError(Exception):
-    """A failure with a cause the user can mend; the command line prints it and exits with 2."""
+    """An error that the user can fix; the command line prints it and exits with code 2."""
 
     def __str__(self) -> str:  # KeyError would print the message in quotes
-        return str(self.args[0]) if self.args else ""
+        return visible(str(self.args[0])) if self.args else ""
 
 
 class InputError(SememeError):
@@ -40,8 +48,12 @@ class UnknownWordError(SememeError, KeyError):
     """A word outside the vocabulary."""
 
 
+class UnsupportedError(SememeError, TypeError):
+    """A method that this kind of model does not support; the message names the kinds that do."""
+
+
 class DivergedError(SememeError):
-    """A training whose numbers ran away to infinity."""
+    """A training that diverged."""
 
 
 class MissingExtraError(SememeError, ImportError):

@@ -1,28 +1,34 @@
-"""What the options of every model share: how a field is written, checked and kept."""
-
-from __future__ import annotations
+"""What the options of all models share: how a field is declared, checked, parsed and saved."""
 
 import math
 import re
 from dataclasses import asdict, field, fields, replace
-from typing import Any, TypeVar
+from functools import cache
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from sememe.cores import available_cores
 from sememe.errors import OptionError
+from sememe.machine import available_cores
 
 Settings = TypeVar("Settings")
+
+MAX_SEEDS = 1_000  # runs of one task, each with its own seed
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m(?:in)?|s)\s*", re.IGNORECASE)
 _SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
 
-def option(default: Any, help_text: str) -> Any:
-    """A field of a frozen dataclass whose help the command shows."""
-    return field(default=default, metadata={"help": help_text})
+def option(
+    default: Any, help_text: str, low: float | None = None, high: float | None = None
+) -> Any:
+    """A field of a frozen dataclass with its range and the help text of its option."""
+    limits = {} if low is None else {"range": (low, high)}
+    return field(default=default, metadata={"help": help_text, **limits})
 
 
 def check_choices(config: object, **choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the choices of its option."""
+    """Raise OptionError if a value is not among the choices of its option."""
     for name, known in choices.items():
         if getattr(config, name) not in known:
             raise OptionError(
@@ -31,18 +37,63 @@ def check_choices(config: object, **choices: tuple[str, ...]) -> None:
 
 
 def check_ranges(config: object, **ranges: tuple[float, float]) -> None:
-    """Refuse a number outside the range of its option, or a broken one where it counts things."""
+    """Raise OptionError if a number is out of range, or not an integer where it is a count."""
     defaults = {field.name: field.default for field in fields(config)}  # type: ignore[arg-type]
-    for name, (low, high) in ranges.items():
+    for name, limits in ranges.items():
+        _check_range(config, name, limits, isinstance(defaults[name], int))
+
+
+def check_number(name: str, value: float | None, low: float, high: float) -> None:
+    """Raise OptionError if a number is out of range; None is allowed."""
+    if value is not None and not low <= value <= high:  # NaN fails this too
+        raise OptionError(f"{name} must be between {low:,} and {high:,}, not {value}.")
+
+
+def _check_range(config: object, name: str, limits: tuple[float, float], is_whole: bool) -> None:
+    value = getattr(config, name)
+    if is_whole and value != value // 1:
+        raise OptionError(f"{name} must be a whole number, not {value}.")
+    check_number(name, value, *limits)
+    if is_whole and not isinstance(value, Integral):  # 64.0, as some other programs write it
+        object.__setattr__(config, name, int(value))
+
+
+# The types that a field's annotation allows, and the words for them.
+_KINDS: dict[Any, tuple[Any, str]] = {
+    int: (Real, "a whole number"), float: (Real, "a number"), bool: (Integral, "true or false"),
+    str: (str | PathLike, "text"),
+}  # fmt: skip
+
+
+@cache
+def _rules_of(cls: Any) -> list[tuple[str, Any, Any, Any]]:
+    """The name, default, annotation and range of each field; subclasses inherit ranges by name."""
+    ranges: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        own = getattr(base, "__dataclass_fields__", {})
+        ranges |= {key: x.metadata["range"] for key, x in own.items() if "range" in x.metadata}
+    hints = get_type_hints(cls)
+    return [(x.name, x.default, hints[x.name], ranges.get(x.name)) for x in fields(cls)]
+
+
+def check_options(config: Any) -> None:
+    """Raise OptionError for a value of the wrong type, not among its choices, or out of range."""
+    cls: Any = type(config)
+    for name, default, hint, limits in _rules_of(cls):
         value = getattr(config, name)
-        if isinstance(defaults[name], int) and value != value // 1:
-            raise OptionError(f"{name} must be a whole number, not {value}.")
-        if not low <= value <= high:  # NaN fails this too
-            raise OptionError(f"{name} must lie between {low:,} and {high:,}, not {value}.")
+        if value is None and default is None:
+            continue
+        if get_origin(hint) is Literal:
+            check_choices(config, **{name: get_args(hint)})
+        kind, words = _KINDS.get(hint, (object, ""))
+        if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
+            raise OptionError(f"{name} must be {words}, not {value!r}.")
+        if limits is not None:
+            _check_range(config, name, limits, hint is int)
 
 
 def parse_duration(duration: str | float, name: str) -> float:
-    """Turn 20m, 1h30m or 45s into seconds; a number is seconds, but text must say its unit."""
+    """Turn 20m, 1h30m or 45s into seconds; a number is in seconds, a string must have a unit."""
     if isinstance(duration, str):
         parts, rest = _PART.findall(duration), _PART.sub("", duration).strip()
         seconds = sum(float(number) * _SECONDS[unit[0].lower()] for number, unit in parts)
@@ -54,7 +105,7 @@ def parse_duration(duration: str | float, name: str) -> float:
 
 
 def changed(settings: Settings, owner: str, options: dict[str, Any]) -> Settings:
-    """The settings with some options replaced; an unknown one is named as the owner's."""
+    """The settings with some options replaced; an unknown one raises an error naming the owner."""
     known = {field.name for field in fields(settings)}  # type: ignore[arg-type]
     _check_known(owner, options, known)
     return replace(settings, **options)  # type: ignore[type-var]
@@ -63,13 +114,13 @@ def changed(settings: Settings, owner: str, options: dict[str, Any]) -> Settings
 def sorted_options(
     owner: str, options: dict[str, Any], classes: dict[str, type]
 ) -> dict[str, dict[str, Any]]:
-    """The options of a call by the class that knows them; an unknown one is named."""
-    found: dict[str, dict[str, Any]] = {name: {} for name in classes}
+    """Sort the options of a call by the class that has them; an unknown one raises an error."""
     known = {field.name: name for name, cls in classes.items() for field in fields(cls)}
     _check_known(owner, options, set(known))
-    for name, value in options.items():
-        found[known[name]][name] = value
-    return found
+    return {
+        name: {own: value for own, value in options.items() if known[own] == name}
+        for name in classes
+    }
 
 
 def _check_known(owner: str, options: dict[str, Any], known: set[str]) -> None:
@@ -80,15 +131,37 @@ def _check_known(owner: str, options: dict[str, Any], known: set[str]) -> None:
 
 
 class Config:
-    """The base of the models' frozen dataclasses."""
+    """The base of the models' frozen dataclasses of options."""
 
     workers: int
+    memory: str
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for an option of a wrong type or out of range."""
+        check_options(self)
+
+    @property
+    def num_bytes(self) -> int:
+        """The option `memory` in bytes, for configs that have it."""
+        return parse_size(self.memory)
 
     @property
     def num_workers(self) -> int:
-        """Threads to start: `workers`, or the cores this process may use."""
+        """Number of threads: `workers`, or the cores this process may use."""
         return self.workers or available_cores()
 
     def to_dict(self) -> dict[str, Any]:
-        """The options as they are kept in sememe.json."""
+        """The options as saved in sememe.json."""
         return asdict(self)  # type: ignore[call-overload]
+
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def parse_size(text: str | int, name: str = "memory") -> int:
+    """Turn 4G or 512M into bytes (G is 2³⁰); a plain number is in bytes."""
+    match = _SIZE.fullmatch(str(text))
+    if match is None:
+        raise OptionError(f"{name} must be an amount such as 4G or 512M, not {text!r}.")
+    return int(float(match[1]) * (1 << _POWERS[match[2].upper()]))

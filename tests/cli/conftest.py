@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sememe.cli.app import app
+from sememe.cli import app
 
 
 class Ran:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sememe.storage.checkpoints import Checkpoints
+from sememe.storage.folder import write_folder, write_json
+
 TRAIN = ("train", "word2vec")
 SMALL = ("--dim", 8, "--min-count", 1, "--epochs", 1, "--workers", 1, "--quiet")
 LOUD = SMALL[:-1]
@@ -124,8 +127,9 @@ def test_a_damaged_text_file(refused, tmp_path, name, content):
         ("learning-rate", -1), ("learning-rate", "inf"), ("min-learning-rate", 1), ("seed", -1),
         ("workers", -1), ("workers", 10**6), ("noise-exponent", "nan"), ("max-words", -1),
         ("encoding", "no-such"), ("language", "!"), ("phrases", -1), ("phrases", 99),
-        ("checkpoint-minutes", -1), ("evaluate-every", -5), ("early-stopping", -1),
-        ("dictionary", "words.txt"), ("field", ""), ("label-field", "label"),
+        ("evaluate-every", -5), ("early-stopping", -1),
+        ("dictionary", "words.txt"), ("column", "text="), ("column", "body"), ("column", "body=x"),
+        ("column", "label=label"),
         ("start", "nowhere.bin"), ("data", "nowhere"),
     ],
 )  # fmt: skip
@@ -168,7 +172,7 @@ def test_nothing_to_resume_from_other_options(sememe, refused, corpus):
 
 def test_nothing_to_resume_from_other_text(sememe, refused, corpus, tmp_path):
     sememe(*TRAIN, corpus, "--out", "model", *SMALL)
-    assert "nothing to resume" in sememe(*TRAIN, corpus, "--out", "model", *LOUD, "--resume").err
+    assert "finished already" in sememe(*TRAIN, corpus, "--out", "model", *LOUD, "--resume").err
     other = tmp_path / "other.txt"
     other.write_text(corpus.read_text().replace("cat", "dog"))
     sememe(*TRAIN, other, "--out", "second", *SMALL)  # keeps its token store
@@ -240,6 +244,37 @@ def test_a_folder_that_lost_a_file(sememe, refused, vector_file, tmp_path, missi
     refused("info", "folder")
 
 
+def test_a_changed_bit_is_found_when_asked(sememe, refused, corpus, vector_file, tmp_path):
+    sememe("convert", vector_file, "folder")
+    assert sememe("info", "folder", "--verify", "--json").json["verified_files"] == 2
+    path = tmp_path / "folder" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[8 + int.from_bytes(content[:8], "little")] ^= 1  # in the first vector
+    path.write_bytes(content)
+    sememe("info", "folder")
+    assert "model.safetensors" in refused("info", "folder", "--verify")
+    (tmp_path / "folder" / "SHA256SUMS").unlink()
+    assert "no checksums" in refused("info", "folder", "--verify")
+    assert "no checksums" in refused("info", vector_file, "--verify")
+    sememe(*TRAIN, corpus, "--out", "model", "--store", "store", *SMALL)
+    assert sememe("info", "store", "--verify", "--json").json["verified_files"] > 2
+
+
+def test_a_changed_bit_of_a_checkpoint_is_found_when_asked(sememe, refused, tmp_path):
+    keeper = Checkpoints(tmp_path / "model.checkpoints")
+    with keeper.write(7) as folder:
+        (folder / "weights").write_bytes(bytes(100))
+    assert sememe("info", "model.checkpoints", "--verify", "--json").json["verified_files"] == 1
+    assert "--resume" in refused("info", "model") and "--resume" in refused(
+        "neighbors", "model", "a"
+    )
+    (tmp_path / "model.checkpoints" / "step-7" / "weights").write_bytes(bytes(99) + b"\1")
+    assert "step-7/weights" in refused("info", "model.checkpoints", "--verify")
+    with write_folder(tmp_path / "model") as folder:
+        write_json(folder / "sememe.json", {"kind": "word2vec"})
+    assert "step-7/weights" in refused("info", "model", "--verify")
+
+
 def test_a_folder_with_a_cut_tensor_file(sememe, refused, vector_file, tmp_path):
     sememe("convert", vector_file, "folder")
     path = tmp_path / "folder" / "model.safetensors"
@@ -250,10 +285,6 @@ def test_a_folder_with_a_cut_tensor_file(sememe, refused, vector_file, tmp_path)
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("neighbors", "toy.txt", "king", "--num", "0"),
-        ("neighbors", "toy.txt", "king", "--num", "-4"),
-        ("neighbors", "toy.txt", "king", "--restrict-vocab", "0"),
-        ("neighbors", "toy.txt", "king", "--limit", "-1"),
         ("neighbors", "nowhere", "king"),
         ("analogy", "toy.txt", "king", "nothing", "queen"),
         ("odd", "toy.txt", "king", "queen"),
@@ -263,9 +294,7 @@ def test_a_folder_with_a_cut_tensor_file(sememe, refused, vector_file, tmp_path)
         ("plot", "pca", "toy.txt", "--pairs", "king:queen:man"),
         ("plot", "pca", "toy.txt", "--pairs", "nowhere.txt"),
         ("plot", "heatmap", "toy.txt", "king -"),
-        ("plot", "heatmap", "toy.txt", "king", "--scale", "0"),
         ("plot", "history", "nowhere"),
-        ("convert", "toy.txt", "out", "--limit", "0"),
         ("convert", "nowhere", "out"),
         ("info", "nowhere"),
     ],
@@ -273,3 +302,21 @@ def test_a_folder_with_a_cut_tensor_file(sememe, refused, vector_file, tmp_path)
 )
 def test_questions_that_cannot_be_answered(refused, vector_file, arguments):
     refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("neighbors", "toy.txt", "king", "--num", "0"),
+        ("neighbors", "toy.txt", "king", "--num", "-4"),
+        ("neighbors", "toy.txt", "king", "--restrict-vocab", "0"),
+        ("neighbors", "toy.txt", "king", "--limit", "-1"),
+        ("plot", "heatmap", "toy.txt", "king", "--scale", "0"),
+        ("convert", "toy.txt", "out", "--limit", "0"),
+        (*TRAIN, "toy.txt", "--out", "model", "--checkpoint-minutes", "-1"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_out_of_its_range_is_a_usage_error(sememe, vector_file, arguments):
+    told = usage_error(sememe, *arguments)
+    assert f"Invalid value for '{arguments[-2]}'" in told

@@ -73,8 +73,8 @@ def test_one_hot(sememe, corpus):
     [
         (("counts",), "--out must name"),
         (("counts", "--table", "--memory", "lots"), "memory must be an amount"),
-        (("counts", "--out", "m", "--window", "0"), "window must lie"),
-        (("counts", "--out", "m", "--phrases", "-1"), "--phrases"),
+        (("counts", "--out", "m", "--window", "0"), "window must be"),
+        (("counts", "--out", "m", "--phrases", "-1"), "phrases"),
         (("counts", "--out", "m", "--transform", "pmi"), "transform"),
         (("onehot",), "--out must name"),
         (("onehot", "--out", "m", "--min-count", "0"), "min_count"),

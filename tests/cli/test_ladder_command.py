@@ -40,9 +40,9 @@ def test_a_ladder_ends_with_a_table_and_a_report(sememe, corpus, tmp_path, monke
     assert "runs/l/report.html" in result.out
     page = (tmp_path / "runs/l/report.html").read_text(encoding="utf-8")
     assert "n-gram" in page and "<script src" not in page
-    figures = json.loads((tmp_path / "runs/l/results.json").read_text(encoding="utf-8"))
-    assert [rung["state"] for rung in figures["rungs"]] == ["done"] * 3
-    assert figures["command"] == "sememe ladder 'a text.txt'" and figures["seconds"] > 0
+    metrics = json.loads((tmp_path / "runs/l/results.json").read_text(encoding="utf-8"))
+    assert [rung["state"] for rung in metrics["rungs"]] == ["done"] * 3
+    assert metrics["command"] == "sememe ladder 'a text.txt'" and metrics["seconds"] > 0
     told = sememe("info", "runs/l", "--json").json
     assert told["kind"] == "ladder" and told["rungs"]["counts"] == "done"
     again = sememe(
@@ -50,7 +50,7 @@ def test_a_ladder_ends_with_a_table_and_a_report(sememe, corpus, tmp_path, monke
         "--json", "--quiet",
     )  # fmt: skip
     same = [(cell["rung"], cell["task"], cell["mean"]) for cell in again.json["cells"]]
-    assert same == [(cell["rung"], cell["task"], cell["mean"]) for cell in figures["cells"]]
+    assert same == [(cell["rung"], cell["task"], cell["mean"]) for cell in metrics["cells"]]
 
 
 @pytest.mark.parametrize(

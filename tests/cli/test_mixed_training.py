@@ -22,8 +22,8 @@ def test_two_languages_by_command(sememe, corpus, chinese_corpus, tmp_path):
     assert lines == [
         "hidden tokens", "next sentences", "en", "en", "zh", "zh",
     ]  # fmt: skip
-    figures = json.loads((tmp_path / "both" / "sememe.json").read_text())
-    assert figures["training"]["smoothing"] == 0.5
+    metrics = json.loads((tmp_path / "both" / "sememe.json").read_text())
+    assert metrics["training"]["smoothing"] == 0.5
     shown = sememe("fill", "both", "红色的[MASK]果。", "--json").json
     assert len(shown["masks"]) == 1
     rows = sememe("train", "bert", *mix, "--vocab-size", 260, "--preview", *TINY[:-1]).out
@@ -45,7 +45,7 @@ def test_a_tokenizer_of_two_languages(sememe, corpus, chinese_corpus):
         (("text.txt", "--mix", "en=text.txt"), "not both"),
         (("--mix", "en=nowhere.txt"), "nowhere.txt"),
         (("--mix", "english text=text.txt"), "language must be a code"),
-        (("--mix", "en=text.txt", "--smoothing", 2), "smoothing must lie between 0 and 1"),
+        (("--mix", "en=text.txt", "--smoothing", 2), "smoothing must be between 0 and 1"),
     ],
 )
 def test_what_is_wrong_with_a_mix(sememe, corpus, options, says):
@@ -61,3 +61,20 @@ def test_standard_input_serves_tokenizer_and_network(sememe, corpus, command):
     sememe("train", command, "-", "--layout", "line", "--out", "piped", *size, *TINY, stdin=text)
     weights = [Path(name, "model.safetensors").read_bytes() for name in ("file", "piped")]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize(("num_sentences", "is_warned"), [(1, True), (6, False)])
+def test_documents_of_one_sentence_make_no_next_sentences(
+    sememe, tmp_path, num_sentences, is_warned
+):
+    rows = [
+        json.dumps({"text": " ".join(f"Cat {row} sat on mat {n}." for n in range(num_sentences))})
+        for row in range(120)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    ran = sememe("train", "bert", "rows.jsonl", "--vocab-size", 150, "--out", "b", *TINY[:-1])
+    baseline = float(ran.out.split("the same answer: ")[1].split("%")[0])
+    assert ("--no-next-sentence" in ran.err) == is_warned
+    assert (baseline == 100) == is_warned
+    alone = ("--no-next-sentence", "--vocab-size", 150, "--out", "m", *TINY[:-1])
+    assert "next-sentence" not in sememe("train", "bert", "rows.jsonl", *alone).err

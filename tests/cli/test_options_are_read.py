@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import sememe
-from sememe.cli.app import app
+from sememe.cli import app
 
 # `train fasttext --supervised` is led to another command before this one is called.
 READ_BY_THE_GROUP = {"supervised"}

@@ -1,6 +1,7 @@
 """The program as a whole: help, exit codes, pipes, terminals that know little, interruption."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sememe.cli.app import ORDER, app
-from sememe.cli.manual import write_manual
+from sememe.cli import app
+from sememe.cli.program import PANELS
+from sememe.contract import KINDS
 
 ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "docs" / "hooks"), str(ROOT / "benchmarks")]
+
+import prose
+from commands import write_manual
+
 COMMANDS = [
     ("ladder",),
     ("train", "word2vec"),
@@ -30,6 +37,7 @@ COMMANDS = [
     ("train", "gpt"),
     ("train", "seq2seq"),
     ("train", "transformer"),
+    *(("train", name) for name, kind in KINDS.items() if kind.options),
     ("neighbors",),
     ("analogy",),
     ("similarity",),
@@ -39,7 +47,6 @@ COMMANDS = [
     ("generate",),
     ("suggest",),
     ("translate",),
-    ("embed",),
     ("finetune", "classify"),
     ("finetune", "pairs"),
     ("finetune", "regress"),
@@ -65,8 +72,9 @@ COMMANDS = [
     ("plot", "positions"),
     ("plot", "history"),
     ("plot", "attention"),
-    ("convert",),
     ("info",),
+    ("embed",),
+    ("convert",),
 ]
 
 
@@ -78,8 +86,8 @@ def shell(*arguments: object, **more) -> subprocess.CompletedProcess:
 
 def test_every_command_is_listed_here():
     found = [command[0] for command in COMMANDS]
-    assert list(dict.fromkeys(found)) == list(ORDER)
-    assert write_manual().count("\n## ") == len(COMMANDS)
+    assert list(dict.fromkeys(found)) == [name for names in PANELS.values() for name in names]
+    assert write_manual().count("\n## sememe ") == len(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -92,6 +100,84 @@ def test_help_has_examples(sememe, command):
 def test_a_wrong_option_is_a_usage_error(sememe, command):
     result = sememe(*command, "--no-such-option", fails=True)
     assert result.code == 2 and "no-such-option" in result.err
+
+
+def command_of(names):
+    command = typer.main.get_command(app)
+    for name in names:
+        command = command.commands[name]
+    return command
+
+
+def test_help_groups_the_commands_by_purpose(sememe):
+    text = sememe("--help").out
+    places = [text.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)
+    assert "─ Commands ─" not in text
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_an_option_is_explained_in_twelve_plain_words(command):
+    dialect = prose.read_dialect()
+    for param in command_of(command).params:
+        help_text = param.help or ""
+        assert 1 <= len(help_text.split()) <= 12, param.name
+        passage = prose.Passage("help", "", 0, help_text)
+        assert not list(prose.dialect_in(passage, dialect)), help_text
+        is_shown = getattr(param, "show_default", True) and param.default not in (None, "", [])
+        assert not (is_shown and "default:" in help_text), f"{param.name}: the default twice"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_is_described_in_one_short_line(command):
+    first, *rest = (command_of(command).help or "").strip().splitlines()
+    assert len(first) <= 70 and first.endswith(".")
+    assert not rest or not rest[0].strip(), "an empty line separates the rest"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_page_names_each_option_of_a_command_or_of_its_groups(command):
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^##+ ([^\n]+)\n(.*?)(?=^##|\Z)", page, flags=re.M | re.S))
+
+    def options_in(title):
+        lines = re.findall(r"^- (`-.*(?:\n  .*)*)", sections[title], flags=re.M)
+        names = (re.match(r"(`-[^`]+`,?\s*)+", line)[0] for line in lines)
+        own = {name for line in names for name in re.findall(r"`(--[\w-]+|-k)", line)}
+        links = re.findall(r"\[([\w\s-]+) options\]\(#", sections[title])
+        groups = [" ".join(link.split()).capitalize() + " options" for link in links]
+        return own.union(*map(options_in, groups))
+
+    found = options_in(f"sememe {' '.join(command)}")
+    known = {param.opts[0] for param in command_of(command).params if param.opts[0][0] == "-"}
+    assert found == known - {"--help", "-h"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("sememe tra", ["train", "translate"]),
+        ("sememe train word2vec --neg", ["--negatives"]),
+        ("sememe plot positions --nothing", []),
+    ],
+)
+def test_the_shell_completes_commands_and_options(typed, offered):
+    code = "import sys; sys.argv = ['sememe']; from sememe.cli import main; main()"
+    environment = {
+        **os.environ,
+        "_SEMEME_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == offered
+
+
+def test_the_page_of_commands_repeats_little():
+    lines = re.findall(r"^- `-.*(?:\n  .*)*", write_manual(), flags=re.M)
+    assert len(lines) < 1.2 * len(set(lines))
 
 
 def test_the_page_of_commands_is_up_to_date():
@@ -144,7 +230,7 @@ def test_a_reader_that_goes_away_is_no_failure(vector_file):
     ("raised", "code", "says"),
     [
         (KeyboardInterrupt(), 130, "Stopped."),
-        (MemoryError("Unable to allocate 3 PiB"), 2, "too little memory"),
+        (MemoryError("Unable to allocate 3 PiB"), 2, "allocate 3 PiB"),
         (PermissionError(13, "Permission denied", "/a/file"), 2, "/a/file: Permission denied."),
         (BrokenPipeError(), 141, ""),
     ],
@@ -153,8 +239,8 @@ def test_other_ends_of_a_command(monkeypatch, raised, code, says):
     def fail(*_, **__):
         raise raised
 
-    monkeypatch.setattr("sememe.cli.info.describe", fail)
-    monkeypatch.setattr("sememe.cli.failures.drop_output", lambda: None)
+    monkeypatch.setattr("sememe.models.registry.describe", fail)
+    monkeypatch.setattr("sememe.cli.program.drop_output", lambda: None)
     result = CliRunner().invoke(app, ["info", "anything"])
     assert result.exit_code == code
     assert says in result.stderr and "Traceback" not in result.stderr
@@ -169,13 +255,15 @@ def test_warnings_are_one_line(sememe, tmp_path):
 def test_options_come_from_the_dataclasses():
     from dataclasses import fields
 
-    from sememe.static.word2vec.config import Word2VecConfig
+    from sememe.models.word2vec.config import Word2VecConfig
     from sememe.text.settings import TextSettings
 
     command = typer.main.get_command(app).commands["train"].commands["word2vec"]
     by_name = {param.name: param for param in command.params}
     for field in (*fields(Word2VecConfig), *fields(TextSettings)):
-        assert by_name[field.name].default == field.default
+        if field.name != "columns":
+            assert by_name[field.name].default == field.default
+    assert by_name["columns"].opts == ["--column"]
 
 
 @pytest.mark.parametrize("has_checkpoint", [True, False])
@@ -202,7 +290,21 @@ def test_an_interrupt_of_a_command_that_trains_nothing(sememe, tmp_path, monkeyp
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sememe.storage.folder.read_json", interrupt)
+    monkeypatch.setattr("sememe.models.registry.describe", interrupt)
     (tmp_path / "model").mkdir()
     result = sememe("info", "model", fails=True)
     assert result.code == 130 and "Stopped." in result.err and "--resume" not in result.err
+
+
+def test_a_switch_that_is_on_can_be_turned_off():
+    def switches(command):
+        for own in getattr(command, "commands", {}).values():
+            yield from switches(own)
+        yield from ((command.name, one) for one in command.params if getattr(one, "is_flag", False))
+
+    stuck = [
+        (name, one.name)
+        for name, one in switches(typer.main.get_command(app))
+        if one.default is True and not one.secondary_opts
+    ]
+    assert not stuck

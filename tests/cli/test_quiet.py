@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sememe.cli import screen
+from sememe import cli
 
 SMALL = ("--dim", 8, "--min-count", 1, "--workers", 1)
-REMARKS = ("Saved ", "Wrote ", "Took ", "Try: ", "So short a text ", "Files for ")
+REMARKS = ("Saved ", "Wrote ", "Took ", "Try: ", "This corpus is small ", "Files for ")
 COMMANDS = [
     ("train word2vec text.txt --out model --epochs 1", SMALL),
     ("train glove text.txt --out model --epochs 1", SMALL),
@@ -33,7 +33,8 @@ def test_a_quiet_command_that_only_saves_prints_nothing(sememe, corpus, vector_f
     Path("royal.txt").write_text("king and queen\n")
     told = sememe(*command.split(), *more).out
     assert told.startswith(REMARKS)
-    quiet = sememe(*command.split(), *more, "--quiet")
+    again = ("--overwrite",) if command.startswith(("train", "convert")) else ()
+    quiet = sememe(*command.split(), *more, *again, "--quiet")
     assert (quiet.out, quiet.err) == ("", "")
 
 
@@ -42,13 +43,28 @@ def test_results_and_warnings_are_printed_by_a_quiet_command(sememe, corpus, vec
     assert ran.out.startswith("perplexity ") and ran.out.count("\n") == 1 and not ran.err
     Path("unknown.txt").write_text("zzz\n")
     ran = sememe("embed", vector_file, "unknown.txt", "--out", "v.npy", "-q")
-    assert not ran.out and "no word that the model knows" in ran.err
+    assert not ran.out and "no word of the vocabulary" in ran.err
+
+
+def test_of_several_processes_one_speaks(sememe, vector_file, monkeypatch):
+    asked = ("embed", vector_file, "unknown.txt", "--out", "v.npy")
+    Path("unknown.txt").write_text("zzz\n")
+    for name in ("RANK", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "1")
+    assert sememe(*asked).out.startswith("Wrote ")  # a scheduler's number, not torchrun's
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    told = sememe(*asked)
+    assert (told.out, told.err) == ("", "")
+    refused = sememe("info", "nowhere", fails=True)
+    assert refused.code == 2 and "nowhere" in refused.err
+    monkeypatch.setenv("RANK", "0")
+    assert sememe(*asked).out.startswith("Wrote ")
 
 
 def test_every_command_leaves_such_words_to_one_place():
     """What `typer.echo` prints, --quiet does not hear of; `remark` is the one that asks."""
     found = []
-    for path in sorted(Path(screen.__file__).parent.glob("*.py")):
+    for path in sorted(Path(cli.__file__).parent.glob("*.py")):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "typer.echo" and call.args:
                 text = ast.unparse(call.args[0]).lstrip("f").strip("\"'")

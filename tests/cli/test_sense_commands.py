@@ -59,8 +59,8 @@ def test_a_network_layer_by_layer(sememe, bert):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("missing",), "missing does not exist"),
-        (("first", "--data", "none.tsv"), "no file of words"),
+        (("missing",), "no model at missing"),
+        (("first", "--data", "none.tsv"), "none.tsv"),
         (("first", "--data", "bad.tsv"), "bad.tsv:5: "),
     ],
 )

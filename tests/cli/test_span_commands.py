@@ -79,7 +79,7 @@ def test_mistakes_are_named(sememe, model, tmp_path):
     ran = sememe(*command, *QUICK, fails=True)
     assert ran.code == 2 and "bad.jsonl, line 2: the context has ' ' at character 1" in ran.err
     ran = sememe(*command, *QUICK, "--skip-bad", "--dev", "bad.jsonl")
-    assert ran.code == 0 and "1 bad rows were left out" in ran.err
+    assert ran.code == 0 and "1 row was left out" in ran.err
     (tmp_path / "bad.txt").write_text("the O\ncat\n")
     ran = sememe(
         "finetune",

@@ -26,7 +26,7 @@ def test_a_study_by_command(sememe, tmp_path):
         for _ in range(80)
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(rows) + "\n")
-    options = ("rows.jsonl", "--label-field", "by", "--rates", "15,50", "--out", "study", *TINY)
+    options = ("rows.jsonl", "--column", "label=by", "--rates", "15,50", "--out", "study", *TINY)
     heading, *told = sememe("study", "masking", *options).out.splitlines()
     assert heading.startswith("hidden\tloss\tright\t")
     assert [line.split("\t")[0] for line in told[:2]] == ["15 %", "50 %"]

@@ -42,7 +42,7 @@ def test_chinese(sememe, chinese_corpus):
 
 def test_what_is_finished_is_not_trained_again(sememe, corpus):
     sememe(*TRAIN, corpus, "--out", "model", *SMALL, "--quiet")
-    assert "nothing to resume" in sememe(*TRAIN, corpus, "--out", "model", *SMALL, "--resume").err
+    assert "finished already" in sememe(*TRAIN, corpus, "--out", "model", *SMALL, "--resume").err
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_what_is_finished_is_not_trained_again(sememe, corpus):
     [
         (("--memory", "lots"), "memory must be an amount such as 4G"),
         (("--memory", "1M"), "memory must be at least 64M"),
-        (("--x-max", "0"), "x_max must lie between"),
-        (("--learning-rate", "nan"), "learning_rate must lie between"),
+        (("--x-max", "0"), "x_max must be between"),
+        (("--learning-rate", "nan"), "learning_rate must be between"),
     ],
 )
 def test_options_that_cannot_be(sememe, corpus, options, said):

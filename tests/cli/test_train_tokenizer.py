@@ -51,7 +51,7 @@ def test_standard_input(sememe):
     [
         (("--vocab-size", 105), "vocab_size 105 is too small"),
         (("--vocab-size", 200, "--kind", "bpe"), "vocab_size 200 is too small"),
-        (("--coverage", 7), "coverage must lie between"),
+        (("--coverage", 7), "coverage must be between"),
         (("--kind", "unigram"), "unigram"),
     ],
 )
@@ -74,7 +74,9 @@ def test_empty_text_and_places_that_are_taken(sememe, corpus, tmp_path):
 
 
 def test_an_older_tokenizer_is_replaced(sememe, corpus):
-    for size in (160, 170):
-        sememe(*TRAIN, corpus, "--vocab-size", size, "--out", "pieces", "--quiet")
+    command = (*TRAIN, corpus, "--out", "pieces", "--quiet", "--vocab-size")
+    sememe(*command, 160)
+    assert "--overwrite" in sememe(*command, 170, fails=True).err
+    sememe(*command, 170, "--overwrite")
     manifest = json.loads(Path("pieces/sememe.json").read_text(encoding="utf-8"))
     assert manifest["config"]["vocab_size"] == 170

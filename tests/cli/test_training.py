@@ -38,6 +38,15 @@ def test_quiet_and_json(sememe, corpus):
     assert result.json["history"]["loss"] > 0
 
 
+def test_a_model_that_is_there_is_replaced_only_when_asked(sememe, corpus):
+    sememe(*TRAIN, corpus, "--out", "model", *SMALL)
+    refused = sememe(*TRAIN, corpus, "--out", "model", "--dim", 9, fails=True)
+    assert refused.code == 2 and "--overwrite" in refused.err and refused.err.count("\n") == 1
+    assert package.load("model").dim == 8
+    sememe(*TRAIN, corpus, "--out", "model", *SMALL[2:], "--dim", 9, "--overwrite")
+    assert package.load("model").dim == 9
+
+
 def test_chinese(sememe, chinese_corpus):
     sememe(*TRAIN, chinese_corpus, "--language", "zh", "--out", "model", *SMALL)
     assert "红色" in package.load("model")
@@ -47,7 +56,7 @@ def test_chinese(sememe, chinese_corpus):
 def test_a_short_text_is_told_to_need_more_passes(sememe, tmp_path):
     (tmp_path / "few.txt").write_text("the cat saw the dog\n" * 40)
     told = sememe(*TRAIN, "few.txt", "--out", "model", *SMALL).out
-    (more,) = re.findall(r"try (--epochs \S+)", told)  # as it would be typed
+    (more,) = re.findall(r"(--epochs \S+)", told)  # as it would be typed
     again = sememe(*TRAIN, "few.txt", "--out", "m", *SMALL, *more.split()).out
     assert "--epochs" not in again
 
@@ -76,7 +85,7 @@ def test_every_way_to_give_the_same_text(sememe, corpus, tmp_path):
     ways = {
         "file": ((corpus,), None),
         "pattern": (("te*.txt",), None),
-        "jsonl": (("rows.jsonl", "--field", "body"), None),
+        "jsonl": (("rows.jsonl", "--column", "text=body"), None),
         "gz": (("packed.txt.gz",), None),
         "stdin": (("-",), text),
     }
@@ -159,6 +168,7 @@ def longer_text(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(own_cache, longer_text, tmp_path):
     """Ctrl-C ends with 130 and a word; --resume gives the vectors of a run without a stop."""
     options = ["--dim", "64", "--epochs", "30", "--workers", "1", "--language", "none"]

@@ -21,8 +21,11 @@ def test_evaluate_on_files(sememe, vector_file, tmp_path):
     assert "pairs" in plain and "questions" in plain and "coverage" in plain
 
 
-def test_evaluate_on_the_built_in_sets_says_what_is_covered(sememe, vector_file):
-    result = sememe("evaluate", "words", vector_file, "--json", "--quiet").json
+def test_evaluate_on_the_built_in_sets_says_what_is_covered(sememe, vector_file, tmp_path):
+    nothing = sememe("evaluate", "words", vector_file, fails=True)
+    assert nothing.code == 2 and "None of the questions of the built-in" in nothing.err
+    (tmp_path / "few.txt").write_text("hot 1 0\ncold 1 1\nred 0 1\ngreen 0 2\n")
+    result = sememe("evaluate", "words", tmp_path / "few.txt", "--json", "--quiet").json
     assert {score["name"] for score in result["scores"]} >= {"analogies", "antonyms", "odd"}
     assert all(score["coverage"] < 0.5 for score in result["scores"])
 
@@ -86,13 +89,38 @@ def test_convert_refuses_an_ending_that_it_does_not_know(sememe, vector_file, tm
     assert ".vec" in refused.err and "a folder" in refused.err and "|glove|" in refused.err
     assert not (tmp_path / target).exists()
     sememe("convert", vector_file, target, "--format", "folder")
-    sememe("convert", vector_file, target)  # a folder of that name is there now
+    sememe("convert", vector_file, target, "--overwrite")  # a folder of that name is there now
     assert (tmp_path / target).is_dir()
 
 
 def test_convert_to_a_named_format_with_a_limit(sememe, vector_file, tmp_path):
     sememe("convert", vector_file, "some.name", "--format", "glove", "--limit", 3)
     assert len((tmp_path / "some.name").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("target", ["folder", "vectors.bin", "vectors.txt.gz"])
+def test_convert_replaces_nothing_unless_told_to(sememe, vector_file, tmp_path, target):
+    sememe("convert", vector_file, target, "--limit", 3)
+    place = tmp_path / target
+    own = place / "sememe.json" if place.is_dir() else place
+    before = own.read_bytes()
+    refused = sememe("convert", vector_file, target, fails=True)
+    assert refused.code == 2 and target in refused.err and "--overwrite" in refused.err
+    assert own.read_bytes() == before
+    sememe("convert", vector_file, target, "--overwrite")
+    assert sememe("info", target, "--json").json["words"] == 13
+
+
+def test_the_words_beside_vectors_replace_no_other_file(sememe, vector_file, tmp_path):
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("text\nking queen\nman\n")
+    asked = ("embed", vector_file, texts, "--pool", "words", "--out")
+    refused = sememe(*asked, "texts.npy", fails=True)
+    assert refused.code == 2 and "texts.tsv" in refused.err
+    assert texts.read_text() == "text\nking queen\nman\n" and not (tmp_path / "texts.npy").exists()
+    for _ in range(2):  # its own file of words is replaced
+        sememe(*asked, "words.npy")
+    assert (tmp_path / "words.tsv").read_text().splitlines()[-1] == "1\tman"
 
 
 def test_a_picture_of_pairs_names_every_word_that_is_unknown(sememe, vector_file):
@@ -117,7 +145,7 @@ def test_info_of_a_file_and_a_folder(sememe, vector_file):
 
 def test_info_of_a_token_store(sememe, corpus):
     from sememe.text.settings import TextSettings
-    from sememe.tokens.store import open_or_build
+    from sememe.tokens.caching import open_or_build
 
     open_or_build(str(corpus), TextSettings(), min_count=1, path=corpus.with_name("store"))
     told = json.loads(sememe("info", "store", "--json").out)

@@ -27,7 +27,7 @@ def test_a_sum_is_written_as_one_speaks_of_it(sememe, vector_file):
     for words in (("king", "-", "man", "+", "woman"), ("king - man + woman",)):
         assert sememe("neighbors", vector_file, *words, "--json").json == asked
     wrong = sememe("neighbors", vector_file, "king", "-", "-", fails=True)
-    assert "is no sum of words" in wrong.err
+    assert "is not a sum of words" in wrong.err
 
 
 def test_neighbors_of_a_sum(sememe, vector_file):
@@ -74,3 +74,13 @@ def test_an_unknown_word_names_near_spellings(sememe, vector_file):
 def test_neighbors_without_a_word(sememe, vector_file):
     result = sememe("neighbors", vector_file, fails=True)
     assert result.code == 2 and "at least one word" in result.err
+
+
+def test_a_corpus_of_one_word_is_told_of(sememe, tmp_path):
+    (tmp_path / "one.txt").write_text("cat cat cat cat cat dog\n")
+    quick = ("--dim", 4, "--workers", 1, "--out", "one", "--quiet")
+    for _ in range(2):  # also where the text was read before
+        told = sememe("train", "word2vec", "one.txt", *quick, "--overwrite")
+        assert "“cat”" in told.err and "--min-count" in told.err
+    told = sememe("train", "word2vec", "one.txt", *quick, "--overwrite", "--min-count", 1)
+    assert "“cat”" not in told.err

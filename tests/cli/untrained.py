@@ -8,12 +8,12 @@ from typing import Any
 
 def write_bert(folder: Path, texts: list[str], *, vocab_size: int, **sizes: Any) -> Path:
     """Write a tiny BERT and a tokenizer that was trained on `texts`."""
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.interchange.huggingface import save_folder
-    from sememe.networks.presets import bert_config
-    from sememe.tokens.subword_training import train_tokenizer
+    from presets import bert_config
+    from sememe.models.bert.network import BERTNetwork
+    from sememe.models.huggingface.folder import save_folder
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
-    pieces = train_tokenizer(texts, kind="wordpiece", vocab_size=vocab_size, min_frequency=1)
+    pieces = SubwordTokenizer.train(texts, kind="wordpiece", vocab_size=vocab_size, min_frequency=1)
     config = bert_config("tiny", vocab_size=pieces.vocab_size, **sizes)
     save_folder(BERTNetwork(config), pieces, folder)
     return folder

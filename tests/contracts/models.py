@@ -48,6 +48,9 @@ MODELS["counts"] = Promised("Counts", {"dim": 12, "min_count": 2, "workers": 1, 
 MODELS["glove"] = Promised(
     "GloVe", {"dim": 12, "min_count": 2, "epochs": 2, "workers": 1, "seed": 3, "window": 5}
 )
+MODELS["doc2vec"] = Promised(
+    "Doc2Vec", {"dim": 12, "min_count": 2, "epochs": 2, "workers": 1, "seed": 3}
+)
 MODELS["nnlm"] = Promised(
     "NNLM",
     {"dim": 12, "min_count": 2, "steps": 8, "batch_size": 4, "length": 16, "workers": 1, "seed": 3},

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models import Promised, every_model
 
 import sememe
+from models import Promised, every_model
 
 ENGLISH = "The old king and the young queen live in a small castle by the sea .\n" * 30
 CHINESE = "国王和女王在宫殿里吃早饭，孩子们学习自然语言处理。\n" * 30
@@ -47,7 +47,7 @@ def test_save_and_load_keep_everything(promised: Promised, place: Path) -> None:
     assert again.config == model.config
     assert again.config.to_dict() == json.loads((place / "model/sememe.json").read_text())["config"]
     assert np.array_equal(promised.learned(again), promised.learned(model))
-    assert np.array_equal(sememe.load("model").vectors, model.vectors.vectors)
+    assert np.array_equal(sememe.load("model").words.vectors, model.vectors.vectors)
     assert list(again.history) == list(model.history)
 
 
@@ -84,7 +84,7 @@ def test_chinese_works(promised: Promised) -> None:
     model = promised.make().fit("chinese.txt", language="zh")
     assert "国王" in model.vectors and "自然语言" in model.vectors
     model.save("model")
-    assert "国王" in sememe.load("model")
+    assert "国王" in sememe.load("model").words
 
 
 @every_model

@@ -13,12 +13,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from sememe.errors import MissingExtraError, OptionError, WriteError  # noqa: E402
-from sememe.evaluation.logistic import fit_logistic  # noqa: E402
-from sememe.evaluation.studies.config import StudyConfig  # noqa: E402
-from sememe.evaluation.studies.masking import study_masking  # noqa: E402
-from sememe.evaluation.studies.probing import Passages, probe  # noqa: E402
-from sememe.text.settings import TextSettings  # noqa: E402
+from sememe.errors import MissingExtraError, OptionError, WriteError
+from sememe.models.bert.config import StudyConfig
+from sememe.models.bert.masking_study import Passages, probe, study_masking
+from sememe.text.settings import TextSettings
 
 SIZES = {"num_layers": 1, "width": 32, "num_heads": 2, "max_length": 32, "vocab_size": 200}
 SMALL = {
@@ -50,7 +48,11 @@ def write_rows(path: Path, topics: dict[str, str]) -> Path:
 
 
 def study(corpus: Any, out: Path, **more: Any) -> Any:
-    options = {"rates": (0.15, 0.6), "sizes": SIZES, "text": TextSettings(label_field="label")}
+    options = {
+        "rates": (0.15, 0.6),
+        "sizes": SIZES,
+        "text": TextSettings(columns={"label": "label"}),
+    }
     config = StudyConfig(**{**SMALL, "steps": 6, **more.pop("config", {})})
     return study_masking(corpus, config, out=out, **{**options, **more})
 
@@ -83,24 +85,24 @@ def test_every_rate_is_trained_and_measured_alike(rows, tmp_path):
 
 
 def test_a_study_stopped_within_its_first_rate_goes_on(rows, tmp_path, monkeypatch):
-    from sememe.evaluation.studies import masking
+    from sememe.models.bert import masking_study
 
     def stop(self: Any, rate: float, *_: Any) -> Any:
         (tmp_path / "cut" / "rate-60.checkpoints").mkdir()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(masking._Bench, "trained", stop)
+        patch.setattr(masking_study._Bench, "trained", stop)
         with pytest.raises(KeyboardInterrupt):
             study(rows, tmp_path / "cut")
     assert len(study(rows, tmp_path / "cut", resume=True).rows) == 2
 
 
 def test_a_stopped_study_goes_on(rows, tmp_path, monkeypatch):
-    from sememe.evaluation.studies import masking
+    from sememe.models.bert import masking_study
 
     whole = study(rows, tmp_path / "whole")
-    measured = masking._Bench.measured
+    measured = masking_study._Bench.measured
 
     def stop(self: Any, model: Any, rate: float) -> Any:
         if rate == 0.15:
@@ -108,7 +110,7 @@ def test_a_stopped_study_goes_on(rows, tmp_path, monkeypatch):
         return measured(self, model, rate)
 
     with monkeypatch.context() as patch:
-        patch.setattr(masking._Bench, "measured", stop)
+        patch.setattr(masking_study._Bench, "measured", stop)
         with pytest.raises(KeyboardInterrupt):
             study(rows, tmp_path / "cut")
     weights = tmp_path / "cut" / "rate-60" / "model.safetensors"
@@ -124,7 +126,7 @@ def test_a_stopped_study_goes_on(rows, tmp_path, monkeypatch):
 
 def test_chinese_and_a_budget(tmp_path, own_cache):
     rows = write_rows(tmp_path / "zh.jsonl", CHINESE)
-    text = TextSettings(language="zh", label_field="label")
+    text = TextSettings(language="zh", columns={"label": "label"})
     found = study(rows, tmp_path / "study", text=text, config={"steps": 0, "budget": "1s"})
     assert found.facts["steps"] >= 1
     for rate in (15, 60):
@@ -147,9 +149,9 @@ def test_passages_of_long_documents_and_of_none(tmp_path, own_cache):
     lines.write_text("\n".join(list(TOPICS.values()) * 30) + "\n", encoding="utf-8")
     found = study(lines, tmp_path / "lines", text=TextSettings(layout="line"), rates=(0.15,))
     assert found.rows[0]["downstream"] is None and found.table()[0][-1] == "–"
-    from sememe.evaluation.studies.probing import find_passages
-    from sememe.tokens.subword_store import open_or_build_subwords
-    from sememe.tokens.subwords import SubwordTokenizer
+    from sememe.models.bert.masking_study import find_passages
+    from sememe.tokens.subwords.store import open_or_build_subwords
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     tokenizer = SubwordTokenizer.train(folder, vocab_size=200, text=settings)
     store = open_or_build_subwords(folder, tokenizer, text=settings)
@@ -160,22 +162,10 @@ def test_passages_of_long_documents_and_of_none(tmp_path, own_cache):
     assert passages.is_test_N.mean() == pytest.approx(0.3, abs=0.02)
 
 
-def test_the_linear_model_is_that_of_scikit_learn():
-    linear_model = pytest.importorskip("sklearn.linear_model")
+def test_the_linear_model_tells_classes_from_vectors_that_have_them():
     random = np.random.default_rng(0)
     classes_N = random.integers(0, 3, 200)
     vectors_ND = random.normal(size=(200, 5)) + classes_N[:, None] * [1, 0.5, 0, -0.5, 0]
-    scaled_ND = (vectors_ND - vectors_ND.mean(0)) / vectors_ND.std(0)
-    theirs = linear_model.LogisticRegression(C=1.0, max_iter=1_000, tol=1e-8)
-    theirs.fit(scaled_ND, classes_N)
-    ours_DC = fit_logistic(scaled_ND, classes_N, 3)
-    scores_NC = np.c_[scaled_ND, np.ones(200)] @ ours_DC
-    expected_NC = theirs.decision_function(scaled_ND)
-    np.testing.assert_allclose(
-        scores_NC - scores_NC.mean(1, keepdims=True),
-        expected_NC - expected_NC.mean(1, keepdims=True),
-        atol=2e-2,
-    )
     is_test_N = np.arange(200) >= 150
     passages = Passages([np.zeros(1)] * 200, classes_N, is_test_N, "", "")
     assert probe(vectors_ND, passages) > passages.majority

@@ -71,13 +71,13 @@ def test_the_verdict_says_whether_the_difference_is_real() -> None:
     almost = [*better[:-1], "1"]
     found = compare_predictions(gold, better, almost, metric="accuracy", test="mcnemar")
     assert not found.is_real and found.p_value == 1
-    assert "may be chance" in found.verdict and "400 rows" in found.verdict
+    assert "not significant" in found.verdict and "400 rows" in found.verdict
 
 
 def test_a_score_that_is_not_defined_is_no_difference() -> None:
     found = compare_predictions([1.0, 2.0, 3.0], [1.0] * 3, [1.0, 2.0, 3.0], metric="pearson")
     assert math.isnan(found.bootstrap.difference) and not found.is_real
-    assert "cannot be told" in found.verdict
+    assert "cannot be compared" in found.verdict
 
 
 def write(path, rows) -> None:
@@ -107,8 +107,8 @@ def test_files_of_predictions_are_compared(tmp_path) -> None:
 
 def test_a_choice_is_compared_by_its_number() -> None:
     from sememe.evaluation.rows import gold_of, said_of
-    from sememe.examples.labelled import TextRow
-    from sememe.tasks.choose import Choice
+    from sememe.examples.labelled.rows import TextRow
+    from sememe.tasks.texts import Choice
 
     rows = [TextRow("it", choices=("a", "b"), label=label) for label in ("1", "0")]
     said = said_of("choose", [Choice(1, "b", (0.1, 0.9)), Choice(1, "b", (0.2, 0.8))])

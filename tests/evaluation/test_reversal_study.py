@@ -10,17 +10,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe.errors import MissingExtraError, OptionError, WriteError  # noqa: E402
-from sememe.evaluation.studies import reversal  # noqa: E402
-from sememe.evaluation.studies.reversal import (  # noqa: E402
+from sememe.errors import MissingExtraError, OptionError, WriteError
+from sememe.models.translation import reversal_study
+from sememe.models.translation.config import ReversalConfig
+from sememe.models.translation.reversal_study import (
     MODELS,
     accuracy_by_length,
     asked_of,
-    made_pairs,
     study_reversal,
+    synthetic_pairs,
 )
-from sememe.evaluation.studies.reversal_config import ReversalConfig  # noqa: E402
-from sememe.storage.checkpoints import Checkpoints  # noqa: E402
+from sememe.storage.checkpoints import Checkpoints
 
 SMALL = {
     "num_symbols": 3, "longest": 4, "num_sequences": 200, "num_tests": 20, "width": 16,
@@ -33,11 +33,11 @@ def config(**options):
 
 
 def test_targets_are_the_sources_backwards():
-    pairs = made_pairs(config())
+    pairs = synthetic_pairs(config())
     assert {len(pairs.sources[index]) for index in range(len(pairs))} == {2, 3, 4, 5}
     for index in range(len(pairs)):
         source, target = pairs.sources[index].tolist(), pairs.targets[index].tolist()
-        assert source[-1] == target[-1] == reversal.END and target[0] == reversal.START
+        assert source[-1] == target[-1] == reversal_study.END and target[0] == reversal_study.START
         assert source[:-1] == target[1:-1][::-1]
         assert all(2 <= symbol < 5 for symbol in source[:-1])
     tests = list(asked_of(config()))
@@ -56,7 +56,7 @@ class Writes:
     def step(self, ids_BK):
         logits = torch.full((len(self.rows), 1, 5), -50.0)
         for row, ids in enumerate(self.rows):
-            logits[row, 0, ids[self.place] if self.place < len(ids) else reversal.END] = 0.0
+            logits[row, 0, ids[self.place] if self.place < len(ids) else reversal_study.END] = 0.0
         self.place += 1
         return logits
 
@@ -137,7 +137,7 @@ def test_tensorboard_that_is_missing_is_said_before_anything_is_written(tmp_path
 def test_by_command(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from sememe.cli.app import app
+    from sememe.cli import app
 
     monkeypatch.chdir(tmp_path)
     words = [

@@ -12,13 +12,19 @@ import pytest
 
 import sememe
 from sememe.errors import ArtifactError, InputError
-from sememe.evaluation.senses import Occurrence, SenseSet, read_senses, sense_tables
-from sememe.evaluation.senses.evaluating import score_set
-from sememe.evaluation.senses.files import BUILT_IN, SETS, find_sets
-from sememe.evaluation.senses.representations import Representation
+from sememe.evaluation.senses import (
+    BUILT_IN,
+    SETS,
+    Occurrence,
+    SenseSet,
+    find_sets,
+    read_senses,
+    sense_tables,
+)
+from sememe.evaluation.senses.evaluating import Representation, represent, score_set
 from sememe.evaluation.senses.results import short_names
-from sememe.evaluation.senses.static import represent_words
 from sememe.metrics import separation
+from sememe.progress import SILENT
 from sememe.text.settings import TextSettings
 from sememe.vectors import WordVectors
 from sememe.vectors.onehot import OneHotVectors
@@ -127,7 +133,7 @@ def test_full_width_text_and_emoji_keep_their_characters(tmp_path):
         (BANKS + "bank\triver\t4\t4\ta bank\n", 5, "hold no word"),
         (BANKS + "bat\tanimal\tA [[bat]] flew\nbat\tanimal\tThe [[bat]] slept\n", 5, "one meaning"),
         (BANKS + "bank\tdata\tA memory [[bank]]\n", 5, "only one sentence"),
-        (BANKS + "\nbank\tmoney\tWe sat on the [[bank]] of a stream\n", 6, "stands on line 1"),
+        (BANKS + "\nbank\tmoney\tWe sat on the [[bank]] of a stream\n", 6, "is on line 1"),
     ],
 )
 def test_a_bad_line_is_named(text, line, message, tmp_path):
@@ -137,7 +143,7 @@ def test_a_bad_line_is_named(text, line, message, tmp_path):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match=r"no file of words.*english, chinese, python"):
+    with pytest.raises(InputError, match=r"There is no file .*english, chinese, python"):
         find_sets("nothing")
     with pytest.raises(InputError, match="is empty"):
         read_senses(write(tmp_path / "empty.tsv", "\n"))
@@ -215,7 +221,7 @@ def test_word_vectors_cannot_tell_but_their_neighbors_can(banks):
 
 def test_the_marked_word_is_no_part_of_its_context(banks):
     occurrences = read_senses(banks).occurrences
-    context = represent_words(WordVectors(["bank"], np.ones((1, 2))), None, occurrences)[0]
+    context = represent(WordVectors(["bank"], np.ones((1, 2))), occurrences, [], SILENT)[0]
     assert not context.is_known_N.any()
 
 
@@ -225,13 +231,14 @@ def test_one_hot_vectors_count_shared_words(banks):
     assert 0 < context.nearest <= 1 and word.nearest == pytest.approx(word.chance)
 
 
-@pytest.mark.parametrize("settings", [None, TextSettings(language="zh"), TextSettings()])
+@pytest.mark.parametrize("settings", [TextSettings(language="zh"), TextSettings()])
 def test_chinese_spans_whatever_the_segmenter_cuts(settings):
     (own,) = find_sets("chinese")
     characters = {char for one in own.occurrences for char in one.sentence}
     known = sorted({*characters, *own.words})
     vectors = WordVectors(known, np.random.default_rng(0).normal(size=(len(known), 16)))
-    context, _, word = represent_words(vectors, settings, own.occurrences)
+    vectors.text = settings
+    context, _, word = represent(vectors, own.occurrences, [], SILENT)
     assert word.is_known_N.all() and context.is_known_N.any()
     for one, row in zip(own.occurrences, word.vectors_ND, strict=True):
         np.testing.assert_allclose(row, vectors[one.word], atol=1e-6)  # 长 in 长得 is still 长
@@ -240,7 +247,7 @@ def test_chinese_spans_whatever_the_segmenter_cuts(settings):
 def test_a_word_that_only_its_characters_make_up():
     (own,) = find_sets("chinese")
     vectors = WordVectors(["意", "思"], np.array([[1, 0], [0, 3.0]]))
-    *_, word = represent_words(vectors, TextSettings(), own.occurrences)
+    *_, word = represent(vectors, own.occurrences, [], SILENT)
     index = [row.word for row in own.occurrences].index("意思")
     assert word.vectors_ND[index].tolist() == [0.5, 1.5] and word.is_known_N.sum() == 10
 

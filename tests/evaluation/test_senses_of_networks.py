@@ -7,37 +7,37 @@ import pytest
 
 import sememe
 from sememe.errors import OptionError
-from sememe.evaluation.senses import Occurrence, SenseSet
-from sememe.evaluation.senses.files import find_sets
+from sememe.evaluation.senses import Occurrence, SenseSet, find_sets
+from sememe.evaluation.senses.evaluating import represent
+from sememe.progress import SILENT
 
 
 @pytest.fixture(scope="module")
 def tokenizers():
     pytest.importorskip("torch")
-    from sememe.tokens.subword_training import train_tokenizer
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     texts = [one.sentence for own in find_sets(["english", "chinese"]) for one in own.occurrences]
     sizes = {"wordpiece": 2_000, "bpe": 600}
     return {
-        kind: train_tokenizer(texts, kind=kind, vocab_size=size, min_frequency=1)  # type: ignore[arg-type]
+        kind: SubwordTokenizer.train(texts, kind=kind, vocab_size=size, min_frequency=1)  # type: ignore[arg-type]
         for kind, size in sizes.items()
     }
 
 
-def network(tokenizer, kind: str):
+def model_of(tokenizer, kind: str):
+    """A BERT or GPT of random weights."""
     import torch
 
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.gpt import GPTNetwork
-    from sememe.networks.presets import bert_config, gpt_config
+    from presets import bert_config, gpt_config
+    from sememe.models.bert.network import BERTNetwork
+    from sememe.models.gpt.network import GPTNetwork
 
     torch.manual_seed(0)
+    sizes = {"vocab_size": tokenizer.vocab_size, "max_length": 96, "width": 32}
     if kind == "bert":
-        config = bert_config("tiny", vocab_size=tokenizer.vocab_size, max_length=96, width=32)
-        return BERTNetwork(config).eval()
-    return GPTNetwork(
-        gpt_config("tiny", vocab_size=tokenizer.vocab_size, max_length=96, width=32)
-    ).eval()
+        return sememe.BERT.around(BERTNetwork(bert_config("tiny", **sizes)).eval(), tokenizer)
+    return sememe.GPT.around(GPTNetwork(gpt_config("tiny", **sizes)).eval(), tokenizer)
 
 
 MIXED = SenseSet(
@@ -52,31 +52,22 @@ MIXED = SenseSet(
 
 @pytest.mark.parametrize(("kind", "pieces"), [("bert", "wordpiece"), ("gpt", "bpe")])
 def test_a_span_is_the_mean_over_its_pieces_on_every_layer(kind, pieces, tokenizers):
-    from sememe.evaluation.senses.opening import open_model
-    from sememe.networks.features import embed_words
-    from sememe.progress import SILENT
-
-    own = network(tokenizers[pieces], kind)
-    speaker = open_model(
-        (own, tokenizers[pieces]), layers=[], language="", limit=None, device="cpu", reporter=SILENT
-    )
-    found = speaker.represent(MIXED.occurrences)
+    model = model_of(tokenizers[pieces], kind)
+    found = represent(model, MIXED.occurrences, [], SILENT)
     assert [one.name for one in found[2:-1]] == ["layer 0", "layer 1", "layer 2"]
     assert [one.is_last for one in found] == [False] * 4 + [True, False]
     for layer in range(3):
         for index, one in enumerate(MIXED.occurrences):
             assert one.sentence[one.start : one.end] == one.word
             spans = [np.array([[one.start, one.end]])]
-            (alone,) = embed_words(
-                own, tokenizers[pieces], [one.sentence], spans=spans, layers=layer
-            )
+            (alone,) = model.embed_spans([one.sentence], spans, layers=layer)
             np.testing.assert_allclose(
                 found[2 + layer].vectors_ND[index], alone.vectors_WD[0], atol=1e-5
             )
 
 
 def test_a_network_reads_the_context_and_its_embedding_does_not(tokenizers):
-    model = (network(tokenizers["wordpiece"], "bert"), tokenizers["wordpiece"])
+    model = model_of(tokenizers["wordpiece"], "bert")
     result = sememe.evaluate_senses(model, "english")
     assert [score.name for score in result.scores][2:-1] == ["layer 0", "layer 1", "layer 2"]
     assert result.kind == "bert" and all(score.coverage == 1 for score in result.scores)
@@ -89,10 +80,10 @@ def test_a_network_reads_the_context_and_its_embedding_does_not(tokenizers):
 
 
 def test_characters_that_a_network_cannot_write_are_not_asked(tokenizers):
-    from sememe.tokens.subword_training import train_tokenizer
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
-    tokenizer = train_tokenizer(["only english here"] * 3, kind="wordpiece", vocab_size=130)
-    result = sememe.evaluate_senses((network(tokenizer, "bert"), tokenizer), "chinese")
+    tokenizer = SubwordTokenizer.train(["only english here"] * 3, kind="wordpiece", vocab_size=130)
+    result = sememe.evaluate_senses(model_of(tokenizer, "bert"), "chinese")
     assert {score.coverage for score in result.scores if score.role == "layer"} == {0}
 
 
@@ -116,21 +107,40 @@ def test_elmo_reads_words_in_context(elmo):
     assert chinese.scores[-1].coverage == 1
 
 
+@pytest.fixture(scope="module")
+def ulmfit(tmp_path_factory) -> sememe.ULMFiT:
+    pytest.importorskip("torch")
+    sentences = [one.sentence for one in find_sets("english")[0].occurrences]
+    return sememe.ULMFiT(
+        "tiny", num_cells=24, width=12, steps=2, min_count=1, length=12, batch_size=4, workers=1,
+        device="cpu", evaluate_batches=0,
+    ).fit(sentences, store=tmp_path_factory.mktemp("ulmfit") / "store")  # fmt: skip
+
+
+def test_ulmfit_reads_words_in_context_in_memory_and_from_its_folder(ulmfit, tmp_path):
+    result = sememe.evaluate_senses(ulmfit, "english")
+    assert result.kind == "ulmfit"
+    names = [score.name for score in result.scores][2:-1]
+    assert names == [f"layer {number}" for number in range(len(ulmfit.layer_widths))]
+    zeroth = result.scores[2]
+    assert zeroth.nearest == pytest.approx(zeroth.chance) and zeroth.auc == 0.5
+    assert result.scores[-2].is_last and result.scores[-2].auc != 0.5
+    assert result.scores[-1].role == "place" and result.scores[-1].coverage == 1
+    ulmfit.save(tmp_path / "ulmfit")
+    again = sememe.evaluate_senses(tmp_path / "ulmfit", "english", device="cpu")
+    for own, other in zip(result.scores, again.scores, strict=True):
+        assert other.nearest == pytest.approx(own.nearest)
+
+
 def places(model, *marked: str) -> np.ndarray:
     """What is expected in the place of the word in [[ ]], one row a sentence."""
-    from sememe.evaluation.senses.opening import open_model
-    from sememe.progress import SILENT
-
-    speaker = open_model(
-        model, layers=[], language="", limit=None, device="cpu", reporter=SILENT
-    )  # fmt: skip
     occurrences = []
     for text in marked:
         before, rest = text.split("[[")
         word, after = rest.split("]]")
         end = len(before) + len(word)
         occurrences.append(Occurrence(word, "any", before + word + after, len(before), end))
-    (found,) = [own for own in speaker.represent(occurrences) if own.role == "place"]
+    (found,) = [own for own in represent(model, occurrences, [], SILENT) if own.role == "place"]
     return found.vectors_ND
 
 
@@ -142,7 +152,7 @@ OTHER_RIGHT = "They sat on the [[bank]] and looked at the money."
 
 @pytest.mark.parametrize(("kind", "pieces"), [("bert", "wordpiece"), ("gpt", "bpe")])
 def test_what_is_expected_in_a_place_does_not_hang_on_the_word_there(kind, pieces, tokenizers):
-    model = (network(tokenizers[pieces], kind), tokenizers[pieces])
+    model = model_of(tokenizers[pieces], kind)
     seen, swapped, left, right = places(model, SEEN, SWAPPED, OTHER_LEFT, OTHER_RIGHT)
     np.testing.assert_allclose(seen, swapped, atol=1e-5)
     assert np.abs(seen - left).max() > 1e-3
@@ -161,10 +171,10 @@ def test_both_directions_of_elmo_expect_the_word_in_its_place(elmo):
 
 
 def test_choices_that_cannot_be(tokenizers):
-    model = (network(tokenizers["wordpiece"], "bert"), tokenizers["wordpiece"])
+    model = model_of(tokenizers["wordpiece"], "bert")
     with pytest.raises(OptionError, match="between 0 and 2"):
         sememe.evaluate_senses(model, "english", layers=7)
     with pytest.raises(OptionError, match="not both"):
         sememe.evaluate_senses(model, "english", layers=["all", 1])
-    with pytest.raises(OptionError, match="must be a folder"):
+    with pytest.raises(OptionError, match="not int"):
         sememe.evaluate_senses(3, "english")

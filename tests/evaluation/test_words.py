@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from plain_analogies import best_word
 
-from sememe.errors import InputError, OptionError
+from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.evaluation import (
+    WordsResult,
     evaluate_analogies,
     evaluate_antonyms,
     evaluate_groups,
@@ -21,7 +24,6 @@ from sememe.evaluation import (
     evaluate_words,
 )
 from sememe.evaluation.offsets import best_words
-from sememe.evaluation.reference import best_word
 from sememe.progress import Reporter
 from sememe.vectors import WordVectors
 
@@ -121,6 +123,87 @@ def test_odd_ones(tmp_path: Path) -> None:
     assert score.details["chance"] == 0.25
 
 
+def test_odd_ones_are_asked_with_the_words_that_are_known(tmp_path: Path) -> None:
+    vectors = on_circle({"red": 0, "green": 5, "blue": -5, "three": 90})
+    text = "red green blue crimson | three\nred puce | three\nred green blue | unknown\n"
+    score = evaluate_odd(vectors, write(tmp_path / "odd.txt", text))
+    assert (score.value, score.num_asked, score.num_questions) == (1, 1, 3)
+    assert (score.details["num_partial"], score.details["chance"]) == (1, 0.25)
+
+
+def test_parts_of_speech_are_removed_where_that_helps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    angles = {"sun": 0, "light": 10, "moon": 40, "sea": 90}
+    path = write(tmp_path / "men.txt", "sun-n light-n 9\nsun-n moon-n 5\nsun-n sea-n 1\n")
+    score = evaluate_words(on_circle(angles), path, reporter=Reporter()).scores[0]
+    assert (score.value, score.coverage) == (pytest.approx(1), 1)
+    assert "parts of speech are removed from words (sun-n → sun)" in capsys.readouterr().err
+    tagged = on_circle({f"{word}-n": angle for word, angle in angles.items()})
+    assert "tags_removed" not in evaluate_words(tagged, path).scores[0].details
+
+
+def test_low_coverage_is_said_and_no_coverage_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors = on_circle({"red": 0, "green": 5, "blue": -25})
+    known, unknown = "red green 9\nred blue 8\n", "king queen 7\nking man 2\nking lord 5\n"
+    evaluate_words(vectors, write(tmp_path / "p.txt", known + unknown), reporter=Reporter())
+    told = capsys.readouterr().err
+    assert "only 2 of 5 questions" in told and "king, queen, man, lord" in told
+    with pytest.raises(InputError, match="king, queen, man"):
+        evaluate_words(vectors, write(tmp_path / "q.txt", unknown))
+    with pytest.raises(InputError, match="built-in"):
+        evaluate_words(on_circle({"qqx": 0, "qqy": 5}))
+
+
+def test_a_score_that_is_not_defined_is_an_error(tmp_path: Path) -> None:
+    vectors = on_circle({"red": 0, "green": 5, "blue": -5, "sea": 90})
+    with pytest.raises(InputError, match=r"same\.txt cannot be scored"):
+        evaluate_words(
+            vectors, write(tmp_path / "same.txt", "red green 5\nblue sea 5\nred sea 5\n")
+        )
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_vectors_that_are_no_numbers_are_refused(tmp_path: Path, broken: float) -> None:
+    rows = np.eye(4, dtype=np.float32)
+    rows[2, 1] = broken
+    vectors = WordVectors(["red", "green", "blue", "sea"], rows)
+    for name, text in {
+        "pairs": "red green 5\nblue sea 4\nred sea 1\n",
+        "analogies": "red green blue sea\n",
+        "odd": "red green | blue\n",
+        "groups": "a: red green\nb: blue sea\n",
+    }.items():
+        with pytest.raises(ArtifactError, match="not numbers"):
+            evaluate_words(vectors, write(tmp_path / f"{name}.txt", text))
+
+
+def test_scores_of_few_questions_are_marked(tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(60)]
+    vectors = on_circle({word: number for number, word in enumerate(words)})
+
+    def asked(num: int) -> WordsResult:
+        rows = zip(words[:num], words[1 : num + 1], range(num), strict=True)
+        lines = "".join(f"{a} {b} {(7 * n) % 30}\n" for a, b, n in rows)
+        odd = "".join(f": {'few' if n < 5 else 'many'}\nw0 w1 w2 | w{n + 9}\n" for n in range(40))
+        write(tmp_path / "pairs.txt", lines)
+        write(tmp_path / "odd.txt", odd)
+        return evaluate_words(vectors, tmp_path)
+
+    result = asked(29)
+    cells = {row[0].strip(): row[2] for row in result.rows()}
+    assert cells["pairs"].startswith("*") and cells["few"] == "*100.0"
+    assert cells["odd"] == cells["many"] == "100.0"
+    assert "* from fewer than 30 questions" in str(result)
+    scores = {score["name"]: score for score in result.to_dict()["scores"]}
+    assert scores["pairs"]["few_questions"] and not scores["odd"]["few_questions"]
+    assert [part["few_questions"] for part in scores["odd"]["sections"]] == [True, False]
+    cells = {row[0].strip(): row[2] for row in asked(30).rows()}
+    assert not cells["pairs"].startswith("*")
+
+
 def test_groups(tmp_path: Path) -> None:
     vectors = on_circle({"red": 0, "green": 5, "one": 90, "two": 95, "stray": 91, "lone": 180})
     text = "colors: red green stray\nnumbers: one two unknown\nalone: lone missing\n"
@@ -161,7 +244,7 @@ def test_a_folder_is_asked_file_by_file(tmp_path: Path, capsys: pytest.CaptureFi
     result = evaluate_words(lattice(), tmp_path, seed=3, reporter=Reporter())
     assert [score.name for score in result.scores] == ["a", "b"]
     assert result.skipped == ["picture.png", "readme.md"]
-    assert "a.tsv: scores are taken from “human” (column 3)." in capsys.readouterr().err
+    assert "score = “human” (column 3); first row: 东X | 东Y | 9." in capsys.readouterr().err
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert content["seed"] == 3 and content["version"] and content["num_words"] == 12
     for score in content["scores"]:
@@ -190,3 +273,27 @@ def test_places_without_questions(tmp_path: Path) -> None:
     write(tmp_path / "bad.txt", ": s\na b c d\na b c\n")
     with pytest.raises(InputError, match=r"bad\.txt:3: 4 words"):
         evaluate_words(lattice(), tmp_path)
+
+
+def test_a_path_or_any_model_with_words_is_asked(tmp_path):
+    vectors = WordVectors(["good", "bad", "hot", "cold"], np.eye(4, dtype=np.float32))
+    vectors.save(tmp_path / "vectors")
+    questions = tmp_path / "antonyms.txt"
+    questions.write_text("good bad\nhot cold\n")
+    found = evaluate_words(tmp_path / "vectors", questions)
+    assert found["antonyms"].num_asked == 2 and found.num_words == 4
+    with pytest.raises(OptionError, match="not int"):
+        evaluate_words(3, questions)
+
+
+def test_word_vectors_are_evaluated_without_torch(tmp_path):
+    vectors = WordVectors(["good", "bad", "hot", "cold"], np.eye(4, dtype=np.float32))
+    vectors.save(tmp_path / "vectors")
+    code = (
+        "import sys, sememe\n"
+        f"sememe.evaluate_words({str(tmp_path / 'vectors')!r})\n"
+        f"sememe.evaluate_senses({str(tmp_path / 'vectors')!r}, 'english')\n"
+        "print(sorted({'torch', 'sklearn'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from plain_examples import count_pairs_plainly
 
 from sememe.errors import OptionError, WriteError
-from sememe.examples import cooccurrence_rows
-from sememe.examples.cooccurrence import Cells, PairSettings, count_pairs
-from sememe.examples.cooccurrence_reference import count_pairs_plainly
+from sememe.examples.cooccurrence import counting
+from sememe.examples.cooccurrence.counting import Cells, PairSettings, count_pairs
 from sememe.text.settings import TextSettings
-from sememe.tokens.store import TokenStore, open_or_build
+from sememe.tokens.caching import open_or_build
+from sememe.tokens.store import TokenStore
 
 PLENTY = 64 << 20
 sentences_of_letters = st.lists(
@@ -88,7 +88,7 @@ def big_store(num: int = 60_000, num_words: int = 400) -> TokenStore:
 
 def test_a_small_memory_makes_many_parts(monkeypatch):
     """Also rows that are too long to be read from all parts at once."""
-    from sememe.examples import cooccurrence_spills as spills
+    from sememe.examples.cooccurrence import counting as spills
 
     store, what = big_store(), PairSettings(window=3)
     whole = count(store, what, 400)
@@ -109,16 +109,16 @@ def test_a_small_memory_makes_many_parts(monkeypatch):
 def test_rows_of_frequent_words_are_shared_among_threads(monkeypatch, memory):
     store, what = big_store(), PairSettings(window=4)
     whole = count(store, what, 400)
-    monkeypatch.setattr(cooccurrence_rows, "_LEAST_WORK", 100)
+    monkeypatch.setattr(counting, "_LEAST_WORK", 100)
     parts = []
-    count_rows = cooccurrence_rows.RowCounter.run
+    count_rows = counting.RowCounter.run
 
     def run(self, work, tasks):
         for rows in count_rows(self, work, tasks):
             parts.append(rows.goes_on)
             yield rows
 
-    monkeypatch.setattr(cooccurrence_rows.RowCounter, "run", run)
+    monkeypatch.setattr(counting.RowCounter, "run", run)
     shared = count(store, what, 400, workers=3, memory=memory)
     assert any(parts) and not all(parts)
     assert all(map(np.array_equal, shared, whole))
@@ -211,16 +211,16 @@ def test_scratch_is_cleared_when_the_reader_stops_or_fails(tmp_path):
 def test_a_full_disk_is_one_clear_sentence(tmp_path, monkeypatch):
     import errno
 
-    from sememe.examples import cooccurrence_spills as spills
+    from sememe.examples.cooccurrence import counting as spills
 
     class Full(np.ndarray):
         @property
         def data(self):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    count_chunk = cooccurrence_rows.RowCounter.count
+    count_chunk = counting.RowCounter.count
     monkeypatch.setattr(
-        cooccurrence_rows.RowCounter,
+        counting.RowCounter,
         "count",
         lambda *given: (
             rows._replace(columns=rows.columns.view(Full)) for rows in count_chunk(*given)

@@ -6,14 +6,23 @@ from collections import Counter
 import pytest
 
 from sememe.errors import InputError, OptionError
-from sememe.examples import tagging
-from sememe.examples.docstrings import NAMES, docstring_rows, docstring_texts, packages, records
-from sememe.examples.docstrings import rows as task_rows
-from sememe.examples.docstrings.leakage import shingles, without_repeats
-from sememe.examples.docstrings.parameters import ORDERS, answer_rows, passages
-from sememe.examples.docstrings.records import Docstring, split_of
-from sememe.examples.labelled import read_answers, read_tags, read_texts
-from sememe.text.sections import Parameter
+from sememe.examples import docstring_tasks, tagging
+from sememe.examples.docstring_tasks import (
+    NAMES,
+    ORDERS,
+    Docstring,
+    answer_rows,
+    docstring_rows,
+    docstring_texts,
+    passages,
+    shingles,
+    split_of,
+    without_repeats,
+)
+from sememe.examples.labelled.answers import read_answers
+from sememe.examples.labelled.tags import read_tags
+from sememe.examples.labelled.texts import read_texts
+from sememe.text.docstrings import Parameter
 
 WORDS = [
     "wave", "graph", "leaf", "axis", "table", "river", "token", "plane", "corner", "signal",
@@ -40,11 +49,11 @@ def made_up(num_each: int = 40) -> list[Docstring]:
 @pytest.fixture
 def corpus(monkeypatch):
     docstrings = made_up()
-    monkeypatch.setattr(packages, "_FEWEST_ROWS", 20)
-    monkeypatch.setattr(task_rows.records, "collect", lambda packages, on_file: docstrings)
-    task_rows._collected.cache_clear()
+    monkeypatch.setattr(docstring_tasks, "_FEWEST_ROWS", 20)
+    monkeypatch.setattr(docstring_tasks, "collect", lambda packages, on_file: docstrings)
+    docstring_tasks._collected.cache_clear()
     yield docstrings
-    task_rows._collected.cache_clear()
+    docstring_tasks._collected.cache_clear()
 
 
 def all_rows(name):
@@ -67,7 +76,9 @@ def test_packages_are_balanced_and_nameless(corpus):
     counts = Counter(row.label for row in rows)
     assert set(counts) == {"numpy", "scipy"} and len(set(counts.values())) == 1
     assert not any("numpy" in row.text or "scipy" in row.text for row in rows)
-    hidden = packages.hide_names("Use np.array, plt or PyTorch's tensors; torchvision. An enriched")
+    hidden = docstring_tasks.hide_names(
+        "Use np.array, plt or PyTorch's tensors; torchvision. An enriched"
+    )
     assert hidden == "Use or tensors; An enriched"
 
 
@@ -166,11 +177,11 @@ def test_wrong_names_are_refused(corpus):
 def test_the_installed_packages_give_rows_that_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
     only = ("numpy",)
-    first = records.collect(only)
+    first = docstring_tasks.collect(only)
     (kept,) = tmp_path.glob("library/*-docstrings.json")
-    assert records.collect(only) == first
+    assert docstring_tasks.collect(only) == first
     kept.write_text("[[1]]")
-    assert records.collect(only) == first
+    assert docstring_tasks.collect(only) == first
     rows = docstring_rows("types", "train", packages=only)
     answers = Counter(answer.text for row in rows for answer in row.answers)
     assert len(rows) > 1_000 and answers["array_like"] > 50

@@ -6,18 +6,12 @@ import heapq
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from plain_examples import keep_probability
 
-from sememe.examples.huffman import build_tree
-from sememe.examples.noise import alias_table, draw_noise
-from sememe.examples.randomness import fast_number, fill_uniform, number, stream_key
-from sememe.examples.windows import (
-    draw_windows,
-    draw_windows_plainly,
-    keep_limits,
-    keep_probability,
-)
+from sememe.examples.kernels import draw_noise, draw_windows
+from sememe.examples.windows import alias_table, build_tree, draw_windows_reference, keep_limits
+from sememe.randomness import fast_number, fill_uniform, number, stream_key
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**40))
@@ -60,7 +54,7 @@ def test_windows_equal_plain_ones_and_stay_inside_sentences(sentences, window, k
     limits = keep_limits(np.array([500, 50, 5, 3, 1]), 0.01)
     buffers = [np.zeros(len(ids) + 1, np.int32) for _ in range(3)]
     num = draw_windows(ids, ends, limits, window, np.uint64(key), *buffers)
-    tokens, left, right = draw_windows_plainly(ids, ends, limits, window, key)
+    tokens, left, right = draw_windows_reference(ids, ends, limits, window, key)
     assert [list(buffer[:num]) for buffer in buffers] == [tokens, left, right]
     assert 5 not in tokens, "a word without a row is never kept"
     for c in range(num):

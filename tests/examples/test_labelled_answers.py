@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.errors import InputError, OptionError
 from sememe.examples import answers as spans
-from sememe.examples.answers import TokenSpan, Window, WindowScores
-from sememe.examples.labelled import Answer, AnswerRow, read_answers
+from sememe.examples.answers import ContextWindow, TokenSpan, WindowScores
+from sememe.examples.labelled.answers import read_answers
+from sememe.examples.labelled.rows import AnswerRow, AnswerSpan
 
 CONTEXT = (
     "Water that falls from the sky has many names. Drops become heavy when they meet others "
@@ -45,7 +45,7 @@ def test_squad_with_and_without_answers(tmp_path):
     rows = read_answers(path)
     assert rows[0] == AnswerRow(
         id="a", question="Where do drops meet?", context=CONTEXT,
-        answers=(Answer("within a cloud", START),), source=f"{path}, question a",
+        answers=(AnswerSpan("within a cloud", START),), source=f"{path}, question a",
     )  # fmt: skip
     assert rows[1].is_impossible and rows[1].answers == ()
 
@@ -60,17 +60,17 @@ def test_places_that_do_not_match(tmp_path):
         read_answers(path)
     rows = read_answers(path, skip_bad=True)
     assert [row.id for row in rows] == ["c"] and rows.num_skipped == 2
-    assert rows[0].answers == (Answer("sky", CONTEXT.index("sky")),)
+    assert rows[0].answers == (AnswerSpan("sky", CONTEXT.index("sky")),)
     rows = read_answers(path, spans="nearest", skip_bad=True)
     assert [row.id for row in rows] == ["c", "a"] and rows[1].answers[0].start == START
-    assert read_answers(path, spans="texts")[2].answers == (Answer("in a puddle", -1),)
+    assert read_answers(path, spans="texts")[2].answers == (AnswerSpan("in a puddle", -1),)
     with pytest.raises(OptionError, match="spans must be"):
         read_answers(path, spans="any")
 
 
 def test_the_nearest_of_equal_texts():
     (row,) = read_answers([("q?", "好的，好的，好的。", "好的", 4)], spans="nearest")
-    assert row.answers == (Answer("好的", 3),)
+    assert row.answers == (AnswerSpan("好的", 3),)
 
 
 def test_tables_lines_parquet_and_lists(tmp_path):
@@ -81,17 +81,20 @@ def test_tables_lines_parquet_and_lists(tmp_path):
     csv.write_text('question,context,answer,answer_start\n谁?,"张三,李四来了",李四,3\n谁?,没人,,\n')
     notes = []
     rows = read_answers(csv, on_note=notes.append)
-    assert rows[0].answers == (Answer("李四", 3),) and rows[1].is_impossible
+    assert rows[0].answers == (AnswerSpan("李四", 3),) and rows[1].is_impossible
     assert [row.id for row in rows] == ["0", "1"]
-    assert "question = “question”, context = “context”, answers = “answer”" in notes[0]
+    assert (
+        "question = “question” (“谁?”), context = “context” (“张三,李四来了”), answers = “answer”"
+        in notes[0]
+    )
     lines = tmp_path / "a.jsonl"
     lines.write_text(
         '{"id": 7, "query": "q?", "passage": "a b c", "answers": ["b", "c"]}\n'
         '{"id": 8, "query": "q", "passage": "a b", "answers": {"text": ["b"], "start": [2]}}\n'
     )
     rows = read_answers(lines)
-    assert rows[0].answers == (Answer("b", 2), Answer("c", 4)) and rows[0].id == "7"
-    assert rows[1].answers == (Answer("b", 2),)
+    assert rows[0].answers == (AnswerSpan("b", 2), AnswerSpan("c", 4)) and rows[0].id == "7"
+    assert rows[1].answers == (AnswerSpan("b", 2),)
     pq.write_table(
         pa.table(
             {
@@ -101,10 +104,10 @@ def test_tables_lines_parquet_and_lists(tmp_path):
         ),
         tmp_path / "a.parquet",
     )  # fmt: skip
-    assert read_answers(tmp_path / "a.parquet")[0].answers == (Answer("b", 2),)
+    assert read_answers(tmp_path / "a.parquet")[0].answers == (AnswerSpan("b", 2),)
     assert read_answers([("q?", "a b")], labelled=False)[0].answers == ()
     again = read_answers(rows)
-    assert again.rows == rows.rows
+    assert again == rows
     with pytest.raises(InputError, match="no column for the context"):
         read_answers([{"question": "q?", "answer": "x"}])
 
@@ -152,9 +155,9 @@ def test_targets_of_windows():
     span = spans.token_span(4, 9, starts, ends)
     assert span == TokenSpan(1, 2)
     assert spans.token_span(2, 3, starts, ends) is None  # a blank between two tokens
-    assert spans.window_target(span, Window(1, 4), 5, 0).tolist() == [5, 6]
-    assert spans.window_target(span, Window(0, 2), 5, 0).tolist() == [0, 0]
-    assert spans.window_target(None, Window(0, 4), 5, 9).tolist() == [9, 9]
+    assert spans.window_target(span, ContextWindow(1, 4), 5, 0).tolist() == [5, 6]
+    assert spans.window_target(span, ContextWindow(0, 2), 5, 0).tolist() == [0, 0]
+    assert spans.window_target(None, ContextWindow(0, 4), 5, 9).tolist() == [9, 9]
 
 
 # ---- the best spans -----------------------------------------------------------------------
@@ -200,11 +203,13 @@ def test_no_token_no_span():
 def test_spans_come_back_as_the_characters_of_the_users_text(kind, lowercase):
     pytest.importorskip("tokenizers")
     from sememe.text.settings import TextSettings
-    from sememe.tokens.subword_training import train_tokenizer
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     context = "ＡＢＣ公司的İpek café cafe\u0301在😀北京 iPhone15发布，Ünal said “ok”。👍🏽完"
     text = TextSettings(language="zh", lowercase=lowercase)
-    tokenizer = train_tokenizer([context], kind=kind, vocab_size=300, min_frequency=1, text=text)
+    tokenizer = SubwordTokenizer.train(
+        [context], kind=kind, vocab_size=300, min_frequency=1, text=text
+    )
     assert kind == "bpe" or tokenizer.strip_accents == lowercase
     encoding = tokenizer.encode(context, specials=False)
     answers = ["ＡＢＣ", "公司", "İpek", "café", "cafe\u0301", "cafe\u0301在", "北京", "iPhone15"]
@@ -225,4 +230,4 @@ def test_answers_without_a_list_of_texts_are_bad_rows():
         with pytest.raises(InputError, match=r"row 0: the answers .* have no list of texts"):
             read_answers([{"question": "Who?", "context": "Jim sings.", "answers": answers}])
     both = {"question": "Who?", "context": "Jim sings.", "answers": {"text": "Jim"}}
-    assert read_answers([both])[0].answers == (Answer("Jim", 0),)
+    assert read_answers([both])[0].answers == (AnswerSpan("Jim", 0),)

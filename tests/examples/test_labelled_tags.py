@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.errors import InputError, OptionError
 from sememe.examples import tagging
-from sememe.examples.labelled import TagRow, read_tags
-from sememe.examples.labelled.running_text import word_places
+from sememe.examples.labelled.rows import TagRow
+from sememe.examples.labelled.tags import read_tags
+from sememe.examples.running_words import word_places
 from sememe.examples.tagging import Span, convert_tags, detect_scheme, spans_of, tags_of
 from sememe.metrics import entities
 
@@ -287,9 +287,9 @@ def test_a_word_that_is_cleaned_away_has_a_piece_too():
     assert tagging.join_pieces([], 1).ids.tolist() == []
 
 
-def test_broken_tags_are_mended_in_their_own_scheme():
+def test_broken_tags_are_fixed_in_their_own_scheme():
     broken = ["O", "E-PER", "B-LOC", "O", "I-LOC"]
-    assert tagging.mended_tags(broken, "bioes") == ["O", "S-PER", "S-LOC", "O", "S-LOC"]
+    assert tagging.fixed_tags(broken, "bioes") == ["O", "S-PER", "S-LOC", "O", "S-LOC"]
     rows = [(["a", "b"], ["O", "E-X"])]
     assert read_tags(rows, target="bioes")[0].tags == ("O", "S-X")
     assert read_tags(rows, target="same")[0].tags == ("O", "E-X")

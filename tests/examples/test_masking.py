@@ -6,18 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from plain_examples import choose_units, find_units, replace_tokens
 from subword_text import Store, Tokenizer, cut, made_up
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.documents import Documents
-from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking import Masker
-from sememe.examples.masking_config import MaskingConfig
-from sememe.examples.masking_kernels import fill_rows
-from sememe.examples.masking_reference import choose_units, find_units, replace_tokens
-from sememe.examples.order import Examples
+from sememe.examples.masking.batches import MaskedBatches, Masker
+from sememe.examples.masking.config import MaskingConfig
+from sememe.examples.masking.kernels import fill_rows
+from sememe.examples.packing.rows import Documents, Examples
 
 
 def all_batches(source):
@@ -36,17 +33,16 @@ def test_of_all_tokens_so_many_are_masked_replaced_and_kept(rate):
     store, tokenizer = made_up(600)
     source = MaskedBatches(
         store, tokenizer, MaskingConfig(rate=rate), length=64, batch_size=32, next_sentence=False,
-        group_lengths=True,
     )  # fmt: skip
     num = hidden = masked = kept = 0
     for batch in all_batches(source):
         # Rounding weighs on short rows: of 10 tokens 2 are hidden.
-        if batch.lengths_B.min() < 40:
-            continue
-        seen = batch.ids_BT.reshape(-1)[batch.hidden_N]
-        num, hidden = num + batch.num_tokens, hidden + len(seen)
+        is_long_B = batch.lengths_B >= 40
+        is_own_N = is_long_B[batch.hidden_N // batch.ids_BT.shape[1]]
+        seen = batch.ids_BT.reshape(-1)[batch.hidden_N][is_own_N]
+        num, hidden = num + int(batch.lengths_B[is_long_B].sum()), hidden + len(seen)
         masked += (seen == tokenizer.mask_id).sum()
-        kept += (seen == batch.targets_N).sum()
+        kept += (seen == batch.targets_N[is_own_N]).sum()
     assert num > 20_000
     # A random token is the true one now and then.
     chance = 1 / (tokenizer.vocab_size - 7)
@@ -101,14 +97,11 @@ def test_masks_differ_between_epochs_and_validation_stays():
         np.testing.assert_array_equal(first.hidden_N, again.hidden_N)
 
 
-@pytest.mark.parametrize("group_lengths", [True, False])
-def test_a_batch_depends_on_seed_and_step_alone(group_lengths):
+def test_a_batch_depends_on_seed_and_step_alone():
     store, tokenizer = made_up(80)
 
     def made(seed=5):
-        return MaskedBatches(
-            store, tokenizer, length=32, batch_size=8, seed=seed, group_lengths=group_lengths
-        )
+        return MaskedBatches(store, tokenizer, length=32, batch_size=8, seed=seed)
 
     onwards, jumping, other = made(), made(), made(seed=6)
     batches = {step: onwards.batch(step) for step in range(150)}
@@ -191,7 +184,7 @@ def test_rows_equal_plain_ones(tmp_path_factory, seed, unit, rate):
 
 def made_masker(documents, tokenizer, config, phrases):
     """A masker with these phrases, whatever its lexicon says."""
-    from sememe.examples.spans import build_trie
+    from sememe.examples.masking.batches import build_trie
 
     plain = MaskingConfig(rate=config.rate)
     masker = Masker(documents, tokenizer, plain)
@@ -231,18 +224,10 @@ def test_special_tokens_of_the_text_are_never_hidden():
     assert (batch.ids_BT == tokenizer.unk_id).sum() == 4 * 4
 
 
-def test_lengths_are_grouped_and_rows_no_wider_than_they_must_be():
+def test_rows_are_no_wider_than_they_must_be():
     store, tokenizer = made_up(300)
-    options = {"length": 64, "batch_size": 8, "next_sentence": False}
-    grouped = MaskedBatches(store, tokenizer, group_lengths=True, **options)
-    plain = MaskedBatches(store, tokenizer, **options)
-
-    def padding(source):
-        batches = all_batches(source)
-        return 1 - sum(b.num_tokens for b in batches) / sum(b.ids_BT.size for b in batches)
-
-    assert padding(grouped) < 0.12 < 0.25 < padding(plain)
-    for batch in all_batches(plain) + all_batches(grouped):
+    source = MaskedBatches(store, tokenizer, length=64, batch_size=8, next_sentence=False)
+    for batch in all_batches(source):
         assert len(batch.ids_BT) == 8 and batch.ids_BT.shape[1] % 8 == 0
         assert 0 <= batch.ids_BT.shape[1] - batch.lengths_B.max() < 8
 
@@ -260,7 +245,7 @@ def test_shares_that_cannot_be_are_refused(options):
 def test_whole_words_need_words_of_several_tokens():
     tokenizer = Tokenizer(["a", "b"])
     store = Store([["a b a"], ["b a"]], tokenizer)
-    with pytest.raises(InputError, match="every word of this text is a single token"):
+    with pytest.raises(InputError, match="is a single token"):
         MaskedBatches(store, tokenizer, MaskingConfig(unit="word"), length=16, batch_size=2)
 
 

@@ -7,13 +7,11 @@ import pytest
 from subword_text import Store, Tokenizer, made_up
 
 from sememe.errors import OptionError
-from sememe.examples.batches import join_batches
-from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking_config import MaskingConfig
-from sememe.examples.mixing import MixedBatches
-from sememe.examples.packing import PackedBatches
-from sememe.examples.preview import preview, render
-from sememe.tokens.smoothing import smoothed_shares
+from sememe.examples.batches import join_batches, preview, render
+from sememe.examples.masking.batches import MaskedBatches
+from sememe.examples.masking.config import MaskingConfig
+from sememe.examples.packing.rows import MixedBatches, PackedBatches
+from sememe.tokens.subwords.training import smoothed_shares
 
 
 def two_languages(make=MaskedBatches, **options):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from plain_examples import plan_full_sentences_plainly, read_documents
 from subword_text import Store, Tokenizer, made_up
 
 from sememe.errors import OptionError
-from sememe.examples.documents import Documents
-from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.order import DOCUMENTS
-from sememe.examples.packing import FullSentences, PackedBatches
-from sememe.examples.permutation import permute, permute_plainly
-from sememe.examples.planning_reference import plan_full_sentences_plainly, read_documents
-from sememe.examples.randomness import stream_key
+from sememe.examples.masking.batches import MaskedBatches
+from sememe.examples.packing.rows import DOCUMENTS, Documents, FullSentences, PackedBatches
+from sememe.randomness import permute, permute_reference, stream_key
 
 SOURCES = (MaskedBatches, PackedBatches)
 
@@ -112,7 +108,7 @@ def test_epochs_cut_the_text_at_other_places_and_validation_never_moves():
 def test_an_order_holds_every_number_once_and_equals_the_plain_one(size, key):
     order = [int(permute(place, size, np.uint64(key))) for place in range(size)]
     assert sorted(order) == list(range(size))
-    assert order == [permute_plainly(place, size, key) for place in range(size)]
+    assert order == [permute_reference(place, size, key) for place in range(size)]
 
 
 def test_orders_are_even():

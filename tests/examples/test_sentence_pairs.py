@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from plain_examples import plan_pairs_plainly, read_documents
 from subword_text import Store, Tokenizer, made_up
 
 from sememe.errors import InputError
-from sememe.examples.documents import Documents
-from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.order import DOCUMENTS, PAIRS
-from sememe.examples.planning_reference import plan_pairs_plainly, read_documents
-from sememe.examples.randomness import stream_key
-from sememe.examples.sentence_pairs import SHORT_SHARE, SentencePairs
+from sememe.examples.masking.batches import MaskedBatches
+from sememe.examples.packing.rows import DOCUMENTS, PAIRS, SHORT_SHARE, Documents, SentencePairs
+from sememe.randomness import stream_key
 
 
 def store_of(sizes: list[list[int]]):
@@ -110,7 +107,7 @@ def test_epochs_run_into_each_other_and_use_every_pair_once():
 
 
 def test_blocks_hold_each_document_once(monkeypatch):
-    from sememe.examples import documents as module
+    from sememe.examples.packing import rows as module
 
     monkeypatch.setattr(module, "_BLOCK_EXAMPLES", 40)
     store, tokenizer = made_up(80)

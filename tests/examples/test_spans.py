@@ -7,10 +7,9 @@ import pytest
 from subword_text import Store, Tokenizer
 
 from sememe.errors import InputError
-from sememe.examples.documents import Documents
-from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking_config import MaskingConfig
-from sememe.examples.spans import find_phrases, read_lexicon
+from sememe.examples.masking.batches import MaskedBatches, find_phrases, read_lexicon
+from sememe.examples.masking.config import MaskingConfig
+from sememe.examples.packing.rows import Documents
 
 CHARACTERS = "哈尔滨是黑龙江的省会国际冰雪文化名城"
 ENTITIES = ["哈尔滨", "黑龙江", "冰雪文化"]
@@ -113,14 +112,14 @@ def test_phrases_are_found_in_the_text():
     text = {" ".join(tokenizer.token(index) for index in phrase) for phrase in phrases}
     assert text == {"los angel ##es", "人 工 智 能"}
     config = MaskingConfig(unit="phrase")
-    with pytest.raises(InputError, match="meet often enough"):
+    with pytest.raises(InputError, match="often enough to be a phrase"):
         MaskedBatches(
             Store([["w1 w2 w3"], ["w2 w1"]], tokenizer), tokenizer, config, length=16, batch_size=2
         )
 
 
 def test_a_second_pass_finds_longer_phrases(monkeypatch):
-    from sememe.examples import spans
+    from sememe.examples.masking import batches
 
     random = np.random.default_rng(4)
     words = [f"w{index}" for index in range(300)]
@@ -140,6 +139,6 @@ def test_a_second_pass_finds_longer_phrases(monkeypatch):
     pairs = {"new york", "york time ##s", "自 然 语 言", "语 言 处 理"}
     assert found(passes=1) == pairs
     assert found() == pairs | {"new york time ##s", "自 然 语 言 处 理"}
-    monkeypatch.setattr(spans, "_MAX_TOKENS", len(own.ids) // 2)  # every second document is read
+    monkeypatch.setattr(batches, "_MAX_TOKENS", len(own.ids) // 2)  # every second document is read
     assert found(passes=1) == {"new york", "york time ##s"}
     assert found() == {"new york", "york time ##s", "new york time ##s"}

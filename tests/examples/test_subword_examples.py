@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from sememe.examples.masked_batches import MaskedBatches
-from sememe.examples.masking_config import MaskingConfig
-from sememe.examples.packing import PackedBatches
-from sememe.examples.preview import preview, render
+from sememe.examples.batches import preview, render
+from sememe.examples.masking.batches import MaskedBatches
+from sememe.examples.masking.config import MaskingConfig
+from sememe.examples.packing.rows import PackedBatches
 from sememe.text.settings import TextSettings
-from sememe.tokens.subword_store import open_or_build_subwords
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.subwords.store import open_or_build_subwords
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CHINESE = [

@@ -8,7 +8,8 @@ import pytest
 from sememe.errors import InputError, OptionError
 from sememe.examples.word_rows import BEGIN_ID, END_ID, NUM_MARKS, UNKNOWN_ID, WordRowBatches
 from sememe.text.settings import TextSettings
-from sememe.tokens.store import TokenStore, open_or_build
+from sememe.tokens.caching import open_or_build
+from sememe.tokens.store import TokenStore
 
 DOCUMENTS = [
     "a b c. d e.", "f g h i j k l m n.", "王 很 好。 o p.", "q.", "r s t. u v w x. y z rare.",
@@ -39,7 +40,7 @@ def stream_of(store: TokenStore, documents: list[int]) -> list[int]:
 
 
 def held(store: TokenStore, share: float) -> list[int]:
-    from sememe.tokens.splits import is_held_out
+    from sememe.tokens.store import is_held_out
 
     return np.flatnonzero(is_held_out(np.arange(len(store.document_ends)), share)).tolist()
 

@@ -24,6 +24,8 @@ CHINESE = (
     "老人给孩子们讲国王的故事。",
     "他们吃完午饭以后去学习自然语言处理。",
     "一个男人和一个女人在城里工作。",
+    "女王有朋友，国王有敌人，战争之后是和平。",
+    "中国的首都是北京，法国的首都是巴黎，孩子们爱吃苹果。",
 )
 
 
@@ -52,6 +54,7 @@ def write_texts(folder: Path) -> None:
     questions = {
         "analogies.txt": ": royal\nman king woman queen\nboy prince girl princess\n",
         "pairs.txt": "king queen 8\nking lunch 1\nbreakfast lunch 7\nman woman 8\n",
+        "pairs-zh.txt": "国王 女王 8\n国王 早饭 1\n早饭 午饭 7\n男人 女人 8\n",
     }
     for name, text in questions.items():
         (folder / "questions" / name).write_text(text, encoding="utf-8")
@@ -59,6 +62,10 @@ def write_texts(folder: Path) -> None:
     reviews = [f"{text}\t{labels[index % 2]}" for index, text in enumerate(SENTENCES * 4)]
     table = "\n".join(["text\tlabel", *reviews]) + "\n"
     (folder / "reviews.tsv").write_text(table, encoding="utf-8")
+    chinese = [
+        f"{text}\t{'好评' if index % 2 else '差评'}" for index, text in enumerate(CHINESE * 4)
+    ]
+    (folder / "reviews-zh.tsv").write_text("\n".join(chinese) + "\n", encoding="utf-8")
     write_benchmarks(folder)
 
 
@@ -86,11 +93,21 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 
 
+def shortened(line: str) -> str:
+    """The command with a training of seconds where a reader would wait for minutes."""
+    line = re.sub(r"--budget \d+[mh]\b", "--budget 2s", line)
+    line = re.sub(r"--steps \d{3,}", "--steps 20", line)
+    return re.sub(r"--tokens \d{6,}", "--tokens 100000", line)
+
+
 def run_command(line: str, folder: Path) -> str:
     """Run one line of a page in a shell, with `sememe` being the one under test."""
-    own = f"{shlex.quote(sys.executable)} -m sememe.cli"
+    line = shortened(line)
+    python = shlex.quote(sys.executable)
+    line = re.sub(r"\bsememe (?=[a-z-])", f"{python} -m sememe.cli ", line)
+    line = re.sub(r"^torchrun ", f"{python} -m torch.distributed.run ", line)
     ran = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", re.sub(r"\bsememe (?=[a-z-])", f"{own} ", line)],
+        ["bash", "-o", "pipefail", "-c", line],
         cwd=folder,
         env={**os.environ, "PYTHONUTF8": "1"},
         capture_output=True,
@@ -114,7 +131,7 @@ def options_of(line: str) -> tuple[set[str], set[str]]:
     """The options that the command of a line has, and those that the line names."""
     import typer
 
-    from sememe.cli.app import app
+    from sememe.cli import app
 
     words = shlex.split(line)
     command = typer.main.get_command(app)

@@ -9,6 +9,7 @@ it, on test rows; docs/results.md has two seeds and tells how options and floors
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,12 +19,15 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("sympy")
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "docstring_tasks.py"
 NAMES = ("packages", "summaries", "parameters", "types")
 
 
 def loaded() -> ModuleType:
-    """The program that measures, as a module."""
+    """The program that measures, as a module; it imports another one beside it."""
+    sys.path.insert(0, str(PROGRAM.parent))
     spec = importlib.util.spec_from_file_location("docstring_tasks", PROGRAM)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

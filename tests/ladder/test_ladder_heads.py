@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from sememe.ladder import heads
-from sememe.ladder.reading import Words, _joined, cut, given, static_reader
+from sememe.ladder.reading import Reader, cut, given
 from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors
@@ -43,12 +43,18 @@ def test_a_linear_rule_is_found_and_noise_is_not(kind):
     assert (head.scores(kind(rows[400:])).argmax(1) == shuffled[400:]).mean() < 0.5
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix], ids=["dense", "sparse"])
+def test_without_features_the_most_frequent_class_is_said(kind):
+    head = heads.fit_classes(kind(np.zeros((5, 3), np.float32)), np.array([2, 0, 2, 2, 1]), 4)
+    assert head.scores(kind(np.ones((2, 3), np.float32))).argmax(1).tolist() == [2, 2]
+
+
 def test_the_right_row_of_each_group_is_chosen():
     draw = np.random.default_rng(2)
     rows = draw.normal(size=(900, 5)).astype(np.float32)
     firsts = np.arange(0, 900, 9)
     right = firsts + rows[:, 2].reshape(-1, 9).argmax(1)
-    chooser = heads.fit_choices(heads.Choices(rows[:630], firsts[:70], right[:70]))
+    chooser = heads.fit_choices(rows[:630], firsts[:70], right[:70])
     said = firsts[70:] + chooser.scores(rows[630:]).reshape(-1, 9).argmax(1)
     assert (said == right[70:]).mean() > 0.9
 
@@ -63,21 +69,6 @@ def test_words_are_cut_and_written_as_the_store_has_them():
     assert row.text == "a Bc" and row.words == ["a", "bc"] and row.ends.tolist() == [1, 4]
 
 
-def test_pieces_are_joined_to_the_words_they_lie_in():
-    own = Words("ab cd", np.array([0, 3]), np.array([2, 5]), ["ab", "cd"])
-    starts, ends = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 5])  # a, b, the space, cd
-    vectors = np.array([[1.0], [3.0], [100.0], [7.0]], np.float32)
-    assert _joined(own, starts, ends, vectors).tolist() == [[2.0], [7.0]]
-    assert _joined(own, starts[:0], ends[:0], vectors[:0]).tolist() == [[0.0], [0.0]]
-
-
-def test_a_piece_over_several_words_belongs_to_all_of_them():
-    own = Words("的美国人", np.array([0, 1, 3]), np.array([1, 3, 4]), ["的", "美国", "人"])
-    starts, ends = np.array([0, 3]), np.array([3, 4])  # 的美国, 人
-    vectors = np.array([[1.0], [5.0]], np.float32)
-    assert _joined(own, starts, ends, vectors).tolist() == [[1.0], [1.0], [5.0]]
-
-
 def test_chinese_words_are_written_without_spaces():
     row = given(["我", "的", "iPhone", "13", "手机"], TextSettings(language="zh"))
     assert row.text == "我的iPhone 13手机"
@@ -88,5 +79,5 @@ def test_chinese_words_are_written_without_spaces():
 
 def test_static_vectors_look_words_up_and_give_zeros_for_others():
     vectors = WordVectors(Vocabulary.from_words(["a", "b"]), np.eye(2, dtype=np.float32))
-    rows = static_reader(vectors).read([given(["b", "nothing", "a"], TextSettings())])
+    rows = Reader(vectors).read([given(["b", "nothing", "a"], TextSettings())])
     assert rows.tolist() == [[0, 1], [0, 0], [1, 0]]

@@ -1,16 +1,17 @@
 """Sizes follow the budget and the machine; choices of rungs are read, bad ones named."""
 
-from dataclasses import replace
+import math
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import pytest
 
 from sememe.errors import OptionError
 from sememe.ladder.config import LadderConfig
-from sememe.ladder.notes import notes_of, said, said_beforehand
 from sememe.ladder.plan import Load, estimated_s, make_plan
 from sememe.ladder.results import Machine
 from sememe.ladder.rungs import LINE, SPECS, choose
+from sememe.ladder.running import notes_beforehand, notes_of, said
 from sememe.ladder.training import planned
 
 SMALL = Machine(cores=2, memory=8 << 30, processor="x", gpu="", system="Linux")
@@ -46,7 +47,7 @@ def test_rare_words_count_in_short_texts():
     assert plan.for_text(100_000).min_count == 3 and plan.for_text(10_000_000).min_count == 5
     chinese = make_plan(LadderConfig(budget="25s", workers=2), SMALL, is_chinese=True)
     assert chinese.vocab_size == 8_192 > plan.vocab_size
-    assert "8,192 sub-words" in " ".join(said(chinese, SMALL, 3))
+    assert "8,192 sub-word" in " ".join(said(chinese, SMALL, 3))
     assert plan_of(budget="25s", min_count=9).for_text(100).min_count == 9
 
 
@@ -57,11 +58,11 @@ def test_the_plan_is_said_with_an_estimate():
     assert 8 * 30 < seconds < 12 * 60
     words = " ".join(said(make_plan(config, SMALL), SMALL, len(LINE)))
     assert "11 rungs, 0:30 of training for each, on 2 cores, 8 GB" in words
-    assert "minutes" in said_beforehand(make_plan(config, SMALL), LINE, seconds)[-1]
+    assert "minutes" in notes_beforehand(make_plan(config, SMALL), LINE, seconds)[-1]
     tokens = LadderConfig(tokens=2_000_000)
     assert "2.00 M tokens" in said(make_plan(tokens, SMALL), SMALL, 3)[0]
-    assert said_beforehand(make_plan(tokens, SMALL), ["counts"], 0.0) == []
-    assert "37 seconds" in said_beforehand(make_plan(config, SMALL), LINE, 37.2)[-1]
+    assert notes_beforehand(make_plan(tokens, SMALL), ["counts"], 0.0) == []
+    assert "37 seconds" in notes_beforehand(make_plan(config, SMALL), LINE, 37.2)[-1]
 
 
 def test_a_gpu_gets_large_steps_and_helpers():
@@ -149,10 +150,10 @@ TEXT = SimpleNamespace(split="by lot", is_built_in=False)
 def test_plan_and_report_say_which_rung_begins_with_skipgram():
     def told(config: LadderConfig, *names: str) -> bool:
         plan = make_plan(config, SMALL)
-        before = " ".join(said_beforehand(plan, names, 60.0))
+        before = " ".join(notes_beforehand(plan, names, 60.0))
         after = " ".join(notes_of(TEXT, plan, config, names))
-        is_said = "ELMo begins with a skip-gram over the same text" in before
-        assert is_said == ("ELMo began with the vectors of a skip-gram" in after)
+        is_said = "ELMo starts from skip-gram" in before
+        assert is_said == ("ELMo started from skip-gram" in after)
         return is_said
 
     assert told(LadderConfig(budget="25s"), "skipgram", "elmo", "gpt", "bert")
@@ -163,19 +164,44 @@ def test_plan_and_report_say_which_rung_begins_with_skipgram():
 @pytest.mark.parametrize(
     ("names", "before", "after"),
     [
-        (["counts", "bert"], "on the GPU, and beside them the other rungs on the cores",
-         "networks had the GPU for themselves, and models of the CPU had 14 threads;"),
-        (["bert"], "on the GPU; then", "networks had the GPU for themselves; only"),
-        (["counts", "skipgram"], "Rungs are trained in turn on the cores; then",
-         "While they were trained, models of the CPU had 16 threads; only"),
+        (["counts", "bert"], "on the GPU, and at the same time the other rungs on the CPU",
+         "networks had the GPU to themselves, and CPU models had 14 threads;"),
+        (["bert"], "on the GPU; then", "networks had the GPU to themselves; only"),
+        (["counts", "skipgram"], "Rungs are trained in turn on the CPU; then",
+         "During training CPU models had 16 threads; only"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_cores_and_gpu_holds_for_the_rungs_that_train(names, before, after):
     config = LadderConfig(budget="3m", workers=16)
     plan = make_plan(config, LARGE)
-    assert before in " ".join(said_beforehand(plan, names, 60.0))
+    assert before in " ".join(notes_beforehand(plan, names, 60.0))
     assert after in " ".join(notes_of(TEXT, plan, config, names))
     # A report says nothing of what will be.
     assert "will take" not in " ".join(
         [*said(plan, LARGE, 3), *notes_of(TEXT, plan, config, names)]
     )
+
+
+NUMERIC = {
+    field.name: type(field.default) for field in fields(LadderConfig)
+    if isinstance(field.default, int) and not isinstance(field.default, bool)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize("value", [-1, 10**18, 10**30, math.nan, math.inf, -math.inf, ""])
+def test_a_number_out_of_its_range_is_refused_with_the_range(name, value):
+    """No option takes 10^18 but the seed, which is one of 2^62."""
+    if name == "seed" and value == 10**18:
+        assert LadderConfig(seed=value).seed == value
+        return
+    with pytest.raises(OptionError, match=f"{name} must "):
+        LadderConfig(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "budget", ["0s", "-1m", "1e18h", "nan", "inf", f"{10**18}h", "9" * 400 + "h", "soon"]
+)
+def test_a_budget_out_of_its_range_is_refused(budget):
+    with pytest.raises(OptionError, match="budget must be"):
+        LadderConfig(budget=budget)

@@ -7,17 +7,17 @@ import pytest
 from ladder_texts import chinese_documents, documents
 
 from sememe.errors import InputError
-from sememe.evaluation.senses.files import find_sets
-from sememe.examples.labelled import Answer, AnswerRow
-from sememe.ladder.answer_question import AnswerQuestion
+from sememe.evaluation.senses import find_sets
+from sememe.evaluation.words import evaluate_file
+from sememe.examples.labelled.rows import AnswerRow, AnswerSpan
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.context_questions import known_senses
-from sememe.ladder.looks import shown_of
-from sememe.ladder.machine import this_machine
-from sememe.ladder.plan import make_plan
-from sememe.ladder.reading import static_reader
+from sememe.ladder.plan import make_plan, this_machine
+from sememe.ladder.reading import Reader
+from sememe.ladder.sentence_questions import AnswerQuestion
 from sememe.ladder.tasks import _senses
-from sememe.ladder.text import open_text
+from sememe.ladder.text import LadderText, open_text
+from sememe.ladder.visuals import shown_of
 from sememe.ladder.word_questions import file_questions
 from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
@@ -77,25 +77,26 @@ def test_ambiguous_words_are_those_that_the_text_has(tmp_path):
         _senses(text, plan, [file, other])
 
 
-def _answers(texts: list[str]) -> AnswerQuestion:
+def _answers(text: LadderText, answers: list[str]) -> AnswerQuestion:
     rows = [
         AnswerRow(
-            id=str(number), question="what stands here?", context=f"the ship {text} came home",
-            answers=(Answer(text, 9),), is_impossible=False, source="made",
+            id=str(number), question="what stands here?", context=f"the ship {answer} came home",
+            answers=(AnswerSpan(answer, 9),), is_impossible=False, source="made",
         )
-        for number, text in enumerate(texts)
+        for number, answer in enumerate(answers)
     ]  # fmt: skip
-    return AnswerQuestion("a", "signs", "where?", rows, rows, TextSettings(), seeds=1)
+    return AnswerQuestion("a", "signs", "where?", rows, rows, text, seeds=1)
 
 
-def test_answers_that_lie_on_no_word_teach_nothing_and_say_so():
+def test_answers_that_lie_on_no_word_teach_nothing_and_say_so(tmp_path):
+    text = open_text(documents(40), TextSettings(), tmp_path / "t")
     words = ["the", "ship", "came", "home", "barn", "oven"]
-    reader = static_reader(WordVectors(Vocabulary.from_words(words), np.eye(6)))
-    question = _answers(["—", "…", "!!"])
+    reader = Reader(WordVectors(Vocabulary.from_words(words), np.eye(6)))
+    question = _answers(text, ["—", "…", "!!"])
     X = question.features(reader, question.train)
-    with pytest.raises(InputError, match="signs: no answer to learn from lies on words"):
+    with pytest.raises(InputError, match="signs: "):
         question.score(X, np.arange(3), X)
-    mixed = _answers(["—", "barn", "oven"])
+    mixed = _answers(text, ["—", "barn", "oven"])
     X = mixed.features(reader, mixed.train)
     assert mixed.score(X, np.arange(3), X) > 0.5  # the two that lie on words
 
@@ -117,3 +118,18 @@ def test_attention_is_shown_over_a_sentence_of_the_language(language, texts, sho
     text = open_text(texts, TextSettings(language=language), tmp_path / "t")
     sentence = shown_of(text, [], 1).sentence
     assert shown in sentence and len(sentence.split()) <= 14
+
+
+def test_files_of_questions_are_counted_as_their_scores_are(tmp_path):
+    """Each word of a group is asked, and not each group; a header and commas are no words."""
+    table = tmp_path / "rated.csv"
+    table.write_text("word1,word2,score\nship,sailor,9\nbarn,field,8\noven,judge,1\n")
+    asked = {own.path.stem: own for own in (*file_questions(None), *file_questions([table]))}
+    rng = np.random.default_rng(1)
+    for name, own in asked.items():
+        words = sorted(own.words)
+        vectors = WordVectors(Vocabulary.from_words(words), rng.normal(size=(len(words), 8)))
+        score = evaluate_file(vectors, own.path, own.kind)
+        assert own.task.num_test == score.num_questions == score.num_asked, name
+    assert asked["groups"].task.num_test > 4 * 18
+    assert {"ship", "oven"} <= asked["rated"].words

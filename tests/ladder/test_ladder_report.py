@@ -4,19 +4,17 @@ import re
 from dataclasses import replace
 
 import pytest
-from made_results import HOSTILE, hostile_results, made_results
 from report_reader import Reader, assert_alone, rows_of
+from sample_results import HOSTILE, hostile_results, sample_results
 
-from sememe.ladder.report import write_picture, write_report
-from sememe.ladder.report.__main__ import main as report_command
-from sememe.ladder.report.markdown import markdown
-from sememe.ladder.report.page import page
-from sememe.ladder.results import Looks, Results
+from sememe.ladder.report import write_report
+from sememe.ladder.report.pages import markdown, page
+from sememe.ladder.results import Results, Visuals
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_page_is_whole_and_needs_nothing(language):
-    text = page(made_results(language))
+    text = page(sample_results(language))
     assert_alone(text)
     reader = Reader(text)
     assert text.startswith("<!DOCTYPE html>") and 'charset="utf-8"' in text
@@ -36,8 +34,8 @@ def test_no_text_becomes_markup():
     text = page(results)
     assert_alone(text)
     assert "<script" not in text
-    assert "&lt;script&gt;alert(&#x27;1&#x27;)&lt;/script&gt;&amp;&quot;" in text
-    kinds = {tag for tag, _ in Reader(page(made_results())).tags}
+    assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;&#34;" in text
+    kinds = {tag for tag, _ in Reader(page(sample_results())).tags}
     assert {tag for tag, _ in Reader(text).tags} <= kinds
     told = markdown(results, {})
     outside = re.sub(r"(`+).*?\1(?!`)", "", told)
@@ -49,7 +47,7 @@ def test_no_text_becomes_markup():
 
 def test_characters_that_no_page_may_hold_are_replaced(tmp_path):
     bad = "a\x00b\ud800c\u202ed\x1b"
-    results = replace(made_results(), title=bad)
+    results = replace(sample_results(), title=bad)
     write_report(results, tmp_path / "here")
     text = (tmp_path / "here" / "report.html").read_text(encoding="utf-8")
     assert "<h1>a\ufffdb\ufffdcd\ufffd</h1>" in text
@@ -57,12 +55,12 @@ def test_characters_that_no_page_may_hold_are_replaced(tmp_path):
 
 
 def test_the_same_results_give_the_same_bytes():
-    assert page(made_results()) == page(made_results())
+    assert page(sample_results()) == page(sample_results())
 
 
 def test_nothing_to_show_is_no_section(tmp_path):
-    results = made_results()
-    bare = replace(results, looks=Looks(), rungs=[replace(r, history=[]) for r in results.rungs])
+    results = sample_results()
+    bare = replace(results, looks=Visuals(), rungs=[replace(r, history=[]) for r in results.rungs])
     text = page(bare)
     assert_alone(text)
     for name in ("losses", "words", "contexts", "attention", "neighbors"):
@@ -72,32 +70,16 @@ def test_nothing_to_show_is_no_section(tmp_path):
     write_report(none, tmp_path)
     assert_alone((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "No model has been trained yet" in (tmp_path / "report.md").read_text(encoding="utf-8")
-    write_picture(none, tmp_path / "none.svg")
 
 
 def test_a_ladder_on_its_way_can_be_shown():
-    results = made_results()
+    results = sample_results()
     rungs = [replace(r, state="done" if r.name == "onehot" else "waiting") for r in results.rungs]
     cells = [cell for cell in results.cells if cell.rung == "onehot"]
-    text = page(replace(results, rungs=rungs, cells=cells, looks=Looks()))
+    text = page(replace(results, rungs=rungs, cells=cells, looks=Visuals()))
     assert_alone(text)
-    assert rows_of(Reader(text))["BERT"] == ["Not yet trained."]
-    assert "still to come" in text
-
-
-def test_a_report_can_be_drawn_again(tmp_path, monkeypatch, capsys):
-    made_results().save(tmp_path)
-    monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
-    assert report_command() == 0
-    assert_alone((tmp_path / "report.html").read_text(encoding="utf-8"))
-    picture = tmp_path / "dark.svg"
-    monkeypatch.setattr(
-        "sys.argv", ["report", str(tmp_path), "--picture", str(picture), "--theme", "dark"]
-    )
-    assert report_command() == 0 and picture.is_file()
-    monkeypatch.setattr("sys.argv", ["report", str(tmp_path / "nothing")])
-    assert report_command() == 2
-    assert "nothing" in capsys.readouterr().err
+    assert rows_of(Reader(text))["BERT"] == ["Not trained yet."]
+    assert "not finished yet" in text
 
 
 def test_hostile_text_is_still_readable():

@@ -1,27 +1,28 @@
 """The table of a report: every figure, what is best, what is missing and why, what was run."""
 
+import io
 import json
 import math
 import re
 from dataclasses import replace
 
 import pytest
-from made_results import made_results
 from report_reader import Reader, rows_of
+from rich.console import Console
+from rich.live import Live
+from sample_results import sample_results
 
 from sememe.ladder.report import write_report
-from sememe.ladder.report.columns import in_parts
-from sememe.ladder.report.figures import count, duration, score
-from sememe.ladder.report.markdown import markdown
-from sememe.ladder.report.page import page
-from sememe.ladder.report.picture import write_picture
-from sememe.ladder.report.standing import mean_ranks, near_best
+from sememe.ladder.report.formatting import count, duration, score
+from sememe.ladder.report.pages import markdown, page
 from sememe.ladder.report.summary import summary
-from sememe.ladder.results import Cell, Results, Rung
+from sememe.ladder.report.tables import in_parts, mean_ranks, near_best
+from sememe.ladder.results import Budget, Cell, Results, Rung
+from sememe.ladder.view import View, score_tables, scores_line
 
 
 def test_every_figure_of_the_json_is_in_both_tables(tmp_path):
-    results = made_results()
+    results = sample_results()
     write_report(results, tmp_path)
     content = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert Results.load(tmp_path).cells[0] == results.cells[0]
@@ -54,7 +55,7 @@ def test_every_figure_of_the_json_is_in_both_tables(tmp_path):
 
 
 def test_the_best_is_marked_and_what_cannot_be_told_from_it_too():
-    results = made_results()
+    results = sample_results()
     text = page(results)
     assert "<strong>71.4</strong>" in text and "<strong>83.8</strong>" in text
     assert near_best(results, results.task("package")) == {"bert"}
@@ -67,20 +68,20 @@ def test_the_best_is_marked_and_what_cannot_be_told_from_it_too():
 
 
 def test_where_all_are_equal_nobody_is_the_best():
-    results = made_results()
+    results = sample_results()
     cells = [replace(c, scores=[44.7], mean=44.7, sd=None) if c.task == "senses" else c
              for c in results.cells]  # fmt: skip
     equal = replace(results, cells=cells)
     assert "<strong>44.7</strong>" not in page(equal) and "**44.7**" not in markdown(equal, {})
-    assert "senses" not in summary(equal)[1]
+    assert "Senses" not in summary(equal)[0]
     alone = [cell for cell in results.cells if (cell.rung, cell.task) != ("bert", "senses")]
     alone = [cell for cell in alone if (cell.rung, cell.task) != ("onehot", "senses")]
     assert "<strong>50.0</strong>" not in page(replace(results, cells=alone))
-    assert "over 2 repetitions; a figure without ± was measured once" in page(equal)
+    assert "over 2 repetitions; a score without ± was measured once" in page(equal)
 
 
 def test_a_lower_perplexity_is_the_better_one():
-    results = made_results()
+    results = sample_results()
     cells = [cell for cell in results.cells if cell.task != "ppl"]
     cells += [
         Cell(rung="bert", task="ppl", scores=[900.0], mean=900.0),
@@ -92,55 +93,55 @@ def test_a_lower_perplexity_is_the_better_one():
 
 
 def test_a_gap_says_why_on_hover_and_as_a_footnote():
-    text = page(made_results())
+    text = page(sample_results())
     why = "It gives no probabilities."
     assert text.count(f'title="{why}"') == 2
     number = re.search(r'<li id="why-(\d)">It gives no probabilities', text)
     assert number and text.count(f'href="#why-{number.group(1)}"') == 2
     assert "It fills gaps and foresees nothing." in text
-    told = markdown(made_results(), {})
+    told = markdown(sample_results(), {})
     assert "– (1)" in told and "1. It gives no probabilities." in told
 
 
 def test_rungs_that_failed_or_were_left_out_keep_their_line():
-    rows = rows_of(Reader(page(made_results())))
+    rows = rows_of(Reader(page(sample_results())))
     assert rows["GPT"] == ["Failed: the loss ran away."]
-    assert rows["ELMo"] == ["Left out: not asked for."]
-    assert "GPT failed; ELMo was left out" in " ".join(summary(made_results()))
-    told = markdown(made_results(), {})
+    assert rows["ELMo"] == ["Skipped: not asked for."]
+    assert "GPT failed; ELMo was skipped" in " ".join(summary(sample_results()))
+    told = markdown(sample_results(), {})
     assert "Failed: the loss ran away." in told
 
 
 def test_ranks_compare_only_models_that_were_asked_the_same():
-    ranks = mean_ranks(made_results())
+    ranks = mean_ranks(sample_results())
     assert ranks is not None
     assert [task.name for task in ranks.tasks] == ["odd", "package", "senses"]
     assert ranks.means == pytest.approx(
         {"onehot": (3 + 3 + 2.5) / 3, "skipgram": (1 + 1 + 2.5) / 3, "bert": (2 + 2 + 1) / 3}
     )
-    text = page(made_results())
+    text = page(sample_results())
     assert "Odd one out, Which package and Senses" in text
-    one = replace(made_results(), tasks=made_results().tasks[:1])
+    one = replace(sample_results(), tasks=sample_results().tasks[:1])
     assert mean_ranks(one) is None
     assert "There is no mean rank" in page(one)
 
 
-def test_a_name_that_the_user_gave_stays_as_it_was_written(tmp_path):
-    results = made_results()
+def test_a_name_that_the_user_gave_stays_as_it_was_written():
+    results = sample_results()
     first, second, *others = results.tasks
     first = replace(first, title="sst2", is_named=True)
     results = replace(results, tasks=[first, replace(second, title="origin"), *others])
-    for text in (page(results), write_picture(results, tmp_path / "own.svg").read_text("utf-8")):
-        assert "sst2" in text and "Sst2" not in text and "Origin" in text
+    text = page(results)
+    assert "sst2" in text and "Sst2" not in text and "Origin" in text
 
 
 def test_one_seed_has_no_deviation():
-    results = made_results()
+    results = sample_results()
     cells = [replace(c, scores=c.scores[:1], sd=None) for c in results.cells]
     text = page(replace(results, cells=cells, seeds=[1]))
     rows = rows_of(Reader(text))
     assert rows["BERT"][0].strip() == "47.8"
-    assert "Every figure was measured once, so no deviation is known." in text
+    assert "Each score was measured once" in text
 
 
 @pytest.mark.parametrize(
@@ -161,34 +162,81 @@ def test_durations_in_text(seconds, shown):
     assert duration(seconds) == shown
 
 
-def test_the_summary_says_what_the_figures_say():
-    text = " ".join(summary(made_results()))
+def test_the_summary_says_what_the_metrics_say():
+    text = " ".join(summary(sample_results()))
     assert "Three models" in text and "45.0 k words of English" in text and "30 s" in text
-    assert "word2vec, skip-gram in two (odd one out, which package); BERT in one (senses)" in text
     # One-hot: 1 of 3; skip-gram: 2 of 3; BERT: 3 of 3.
-    assert "6 of 9 figures are above the best baseline of their column." in text
+    assert "6 of 9 scores are above the best baseline of their column." in text
     assert (
         "contextual models reach 71.8 %, static vectors reach 50.0 %, mean of context vectors 68.1"
         in text.replace("\u00a0", " ")
     )
 
 
+def test_the_report_starts_with_the_takeaway():
+    results = sample_results()
+    takeaway = (
+        "With 30 s of training each, word2vec, skip-gram is best in 2 of 4 tasks, most clearly in "
+        "Odd one out (83.8 %, next best 47.8 %); BERT is best in 1 of 4 tasks: Senses (71.8 %, "
+        "next best 50.0 %)."
+    )
+    assert summary(results)[0].replace("\u00a0", " ") == takeaway
+    assert markdown(results, {}).split("\n\n")[1].replace("\u00a0", " ") == takeaway
+    shown = page(results).replace("\u00a0", " ")
+    assert f'<h1>The ladder</h1>\n<p class="lead">{takeaway}</p>' in shown
+    # A lower perplexity leads, a negative score too; without scores there is nothing to say.
+    cells = [
+        Cell(rung="bert", task="ppl", scores=[900.0], mean=900.0),
+        Cell(rung="gpt", task="ppl", scores=[120.0], mean=120.0),
+        Cell(rung="bert", task="odd", scores=[-5.0], mean=-5.0),
+        Cell(rung="gpt", task="odd", scores=[-9.0], mean=-9.0),
+    ]
+    told = summary(replace(results, cells=cells))[0].replace("\u00a0", " ")
+    assert "GPT is best in 1 of 4 tasks: Perplexity (perplexity 120.0, next best perp" in told
+    assert "BERT is best in 1 of 4 tasks: Odd one out (−5.0 %, next best −9.0 %)" in told
+    assert summary(replace(results, cells=[]))[0].startswith("Three models")
+
+
+def test_the_caveat_about_short_budgets_is_next_to_its_rows():
+    results = sample_results()
+    caveat = "30 seconds is too short to train a useful BERT."
+    lines = markdown(results, {}).splitlines()
+    contextual = [i for i, line in enumerate(lines) if line.startswith(("| BERT |", "| ELMo |"))]
+    assert lines[contextual[1] + 1].startswith(f"| *{caveat}* |")
+    body = next(part for part in page(results).split("<tbody") if ">BERT</th>" in part)
+    assert caveat in body and page(results).count(caveat) == 1
+    console = Console(width=200, record=True, file=io.StringIO())
+    for table in score_tables(results, 200):
+        console.print(table)
+    assert caveat in console.export_text()
+    # A long training, a large network and a model that was trained elsewhere need none.
+    large = [replace(rung, parameters=10**8) for rung in results.rungs]
+    other = [replace(rung, tokens=0) for rung in results.rungs]
+    # Nor does a network that wins several columns against word vectors.
+    best = [replace(c, mean=99.0) if c.rung == "bert" and c.mean else c for c in results.cells]
+    for changed in (
+        {"budget": Budget(seconds=7_200)}, {"rungs": large}, {"rungs": other}, {"cells": best},
+    ):  # fmt: skip
+        assert "too short" not in page(replace(results, **changed))
+    assert replace(results, budget=Budget(seconds=300)).caveat.startswith("5 minutes is too short")
+
+
 def test_models_that_learned_elsewhere_are_not_said_to_have_learned_here():
-    results = made_results()
+    results = sample_results()
     own = Rung(name="mine", title="runs/mine", family="static", state="done", megabytes=3.0)
     cells = [Cell(rung="mine", task="odd", scores=[90.0, 90.0], mean=90.0, sd=0.0)]
     more = replace(results, rungs=[*results.rungs, own], cells=[*results.cells, *cells])
     told = " ".join(summary(more))
     assert "Three models" in told
-    assert "Beside them stands runs/mine, not trained here: what was read before, held-out" in told
+    assert "runs/mine was not trained here" in told
     text = page(more)
-    assert "no time of training to draw of One-hot and runs/mine" in text
+    assert "No training time is known for One-hot and runs/mine" in text
     titles = re.findall(r"<title>(runs/mine: [^<]*)</title>", text)
     assert titles and all("MB" in title for title in titles)
 
 
 def test_what_was_run_is_told():
-    results = made_results()
+    results = sample_results()
     shown = "".join(Reader(page(results)).text)
     told = markdown(results, {})
     for text in (shown, told):
@@ -201,7 +249,7 @@ def test_what_was_run_is_told():
 
 
 def test_a_wide_table_is_folded_between_groups():
-    results = made_results()
+    results = sample_results()
     groups = ["words"] * 7 + ["sentences"] * 5 + ["senses"] + ["language model"] * 2
     tasks = [replace(results.tasks[0], name=f"t{n}", title=f"analogies: set-{n}", group=group)
              for n, group in enumerate(groups)]  # fmt: skip
@@ -227,10 +275,60 @@ def test_a_wide_table_is_folded_between_groups():
 
 
 def test_the_summary_says_no_more_of_the_time_than_was_given():
-    assert "with a budget of 30 s of training each on 2 cores" in summary(made_results())[0]
+    assert "with a budget of 30 s of training each on 2 cores" in summary(sample_results())[1]
 
 
 def test_a_figure_and_its_unit_stay_on_one_line():
-    noted = replace(made_results(), notes=["GPT has 69.0 % here"])
+    noted = replace(sample_results(), notes=["GPT has 69.0 % here"])
     assert "GPT has 69.0\u00a0% here." in page(noted)
     assert "68.1\u00a0%." in summary(noted)[-2]
+
+
+def counted(num: dict[str, int]) -> Results:
+    """Made results whose column "odd" was asked so many questions of each rung."""
+    results = sample_results()
+    cells = [
+        replace(cell, num=num[cell.rung], few_questions=num[cell.rung] < 30)
+        if cell.task == "odd"
+        else cell
+        for cell in results.cells
+    ]
+    return replace(results, cells=cells)
+
+
+def test_the_counts_of_a_report_are_those_of_its_scores():
+    results = counted({"onehot": 107, "skipgram": 107, "bert": 107})
+    for text in (page(results), markdown(results, {})):
+        assert "107 test questions" in text or "107 of" in text
+    results = counted({"onehot": 61, "skipgram": 107, "bert": 90})
+    for text in (page(results), markdown(results, {})):
+        assert "61 to 107" in text
+    assert "over 61 questions" in page(results)
+
+
+def test_a_score_of_few_questions_is_marked_wherever_it_stands():
+    few = counted({"onehot": 29, "skipgram": 30, "bert": 31})
+    none = counted({"onehot": 30, "skipgram": 30, "bert": 31})
+    assert "24.8 ± 1.0\\*" in markdown(few, {}) and "fewer than 30 questions" in markdown(few, {})
+    assert "83.8 ± 0.8\\*" not in markdown(few, {}) and "\\*" not in markdown(none, {})
+    assert 'class="few">*<' in page(few) and 'class="few"' not in page(none)
+    assert [cell["few_questions"] for cell in few.to_dict()["cells"]].count(True) == 1
+    console = Console(width=200, record=True, file=io.StringIO())
+    for table in score_tables(few, 200):
+        console.print(table)
+    told = console.export_text()
+    assert "24.8 ± 1.0*" in told and "fewer than 30 questions" in told
+    assert "odd one out 24.8*" in scores_line(few, "onehot").lower()
+
+
+def test_names_of_models_and_files_cannot_control_the_terminal():
+    results = sample_results()
+    rungs = [replace(rung, title=f"{rung.title}\x1b[2J") for rung in results.rungs]
+    tasks = [replace(task, title=f"{task.title}\x1b[2J") for task in results.tasks]
+    screen = io.StringIO()
+    for table in score_tables(replace(results, rungs=rungs, tasks=tasks), 200):
+        Console(width=200, file=screen, force_terminal=True).print(table)
+    view = View(quiet=False, stream=io.StringIO())
+    with Live(console=Console(width=400, file=screen, force_terminal=True)) as view._table:
+        view.show(replace(results, rungs=rungs, tasks=tasks))
+    assert "\x1b[2J" not in screen.getvalue() and "\\u001b[2J" in screen.getvalue()

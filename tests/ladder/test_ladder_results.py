@@ -1,16 +1,17 @@
 """What a ladder found survives JSON whole, and broken files are refused with a sentence."""
 
+import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from made_results import made_results
+from sample_results import sample_results
 
 from sememe.errors import ArtifactError
-from sememe.ladder.answers import answered
-from sememe.ladder.questions import Answer
-from sememe.ladder.results import Cell, Looks, Results
+from sememe.ladder.reading import RungAnswer
+from sememe.ladder.results import Cell, Results, Visuals
+from sememe.ladder.rung_steps import evaluated
 
 
 def without_nan(results: Results) -> Results:
@@ -20,13 +21,13 @@ def without_nan(results: Results) -> Results:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_results_come_back_whole(language, tmp_path):
-    results = without_nan(made_results(language))
+    results = without_nan(sample_results(language))
     assert Results.load(results.save(tmp_path)) == results
     assert Results.load(tmp_path) == results
 
 
 def test_the_best_of_a_column_follows_what_is_printed():
-    results = made_results()
+    results = sample_results()
     assert results.best("odd") == ["skipgram"]
     cells = [
         Cell(rung="bert", task="odd", mean=83.84),  # printed as 83.8, as that of skip-gram is
@@ -41,9 +42,9 @@ def test_the_best_of_a_column_follows_what_is_printed():
 
 
 def test_looks_at_several_rungs_are_joined():
-    whole = made_results().looks
+    whole = sample_results().looks
     parts = [
-        Looks(
+        Visuals(
             pca=replace(whole.pca, points={name: whole.pca.points[name]}),
             neighbors={word: {name: own[name]} for word, own in whole.neighbors.items()},
             contexts=replace(whole.contexts, points={name: whole.contexts.points[name]}),
@@ -51,17 +52,18 @@ def test_looks_at_several_rungs_are_joined():
         )
         for name in ("bert", "skipgram")
     ]
-    assert parts[0].joined(parts[1]) == whole == Looks().joined(parts[1]).joined(parts[0])
+    assert parts[0].joined(parts[1]) == whole == Visuals().joined(parts[1]).joined(parts[0])
 
 
 def test_numbers_that_json_lacks_become_null():
-    assert Cell(rung="a", task="b", mean=math.nan).to_dict()["mean"] is None
+    cells = [Cell(rung="a", task="b", mean=math.nan)]
+    assert replace(sample_results(), cells=cells).to_dict()["cells"][0]["mean"] is None
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("[]", "does not hold"), ('{"format": 99}', "format 99"), ('{"format": 1}', "not a whole"),
-     ("{", "cannot be read")],
+    [("[]", "results.json"), ('{"format": 99}', "format 99"), ('{"format": 1}', "not a complete"),
+     ("{", "cannot be used")],
 )  # fmt: skip
 def test_broken_files_are_refused(tmp_path, text, said):
     (tmp_path / "results.json").write_text(text)
@@ -69,10 +71,45 @@ def test_broken_files_are_refused(tmp_path, text, said):
         Results.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("looks", "neighbors", "array", "bert", 0, 1), {"value": 0.9}),
+        (("looks", "contexts", "sentences", 0), "a sentence"),
+        (("rungs", 0, "state"), "gone"),
+        (("rungs", 0, "title"), 7),
+        (("cells", 0, "scores"), 5.0),
+        (("cells", 0, "num"), "many"),
+        (("tasks",), {"a": 1}),
+        (("corpus",), []),
+        (("seeds",), ["one"]),
+    ],
+    ids=str,
+)
+def test_values_of_another_type_are_refused(path, value):
+    """What loads can be reported, whatever a file holds."""
+    content = json.loads(json.dumps(without_nan(sample_results()).to_dict()))
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(ArtifactError, match="is not a complete ladder result"):
+        Results.from_dict(content)
+
+
 def test_a_figure_that_is_not_there_is_left_out_of_the_details():
     asked = SimpleNamespace(
         task=SimpleNamespace(name="senses"),
-        ask=lambda rung: Answer([50.0], details={"chance": 40.0, "around": math.nan}),
+        evaluate=lambda rung: RungAnswer([50.0], details={"chance": 40.0, "around": math.nan}),
     )
-    cell = answered(asked, SimpleNamespace(rung=SimpleNamespace(name="counts")))
+    cell = evaluated(asked, SimpleNamespace(rung=SimpleNamespace(name="counts")))
     assert cell.mean == 50 and cell.details == {"chance": 40.0}
+
+
+@pytest.mark.parametrize(("num", "is_few"), [(0, False), (18, True), (29, True), (30, False)])
+def test_a_cell_says_of_how_many_questions_it_is(num, is_few):
+    question = SimpleNamespace(
+        task=SimpleNamespace(name="t"), evaluate=lambda rung: RungAnswer([50.0, 60.0], num)
+    )
+    cell = evaluated(question, SimpleNamespace(rung=SimpleNamespace(name="r")))
+    assert (cell.num, cell.few_questions) == (num, is_few)

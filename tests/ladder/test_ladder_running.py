@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ladder_texts import TOPICS, chinese_documents, documents, write
-from made_results import made_results
 from rich.cells import cell_len
 from rich.console import Console
+from sample_results import sample_results
 from typer.testing import CliRunner
 
-from sememe.cli.app import app
+from sememe.cli import app
 from sememe.errors import InputError, OptionError, WriteError
 from sememe.ladder.results import Results
 from sememe.ladder.running import Ladder
-from sememe.ladder.tasks import parse_tasks
+from sememe.ladder.tasks import parse_tasks, user_questions
 from sememe.ladder.view import View, score_tables, scores_line
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors
@@ -73,21 +73,21 @@ def test_commands_train_the_same_again(tmp_path):
 
 def test_a_first_skipgram_is_part_of_what_a_rung_cost(tmp_path, monkeypatch):
     pytest.importorskip("torch")
-    from sememe.networks import elmo_start
+    from sememe.models.elmo import model
 
-    start = elmo_start.start_with_skipgram
+    start = model.start_with_skipgram
 
     def slow(*given):
         time.sleep(1.0)
         return start(*given)
 
-    monkeypatch.setattr(elmo_start, "start_with_skipgram", slow)
+    monkeypatch.setattr(model, "start_with_skipgram", slow)
     corpus = write(tmp_path / "text.jsonl", documents(40))
     results = Ladder(tokens=2_000, rungs="elmo", **FEW).run(corpus, out=tmp_path / "out")
     rung = results.rung("elmo")
     assert rung.train_s >= 1.0 + rung.history[-1].seconds
     assert rung.tokens > rung.options["start_epochs"] * results.corpus.train_words > 0
-    assert any("ELMo began with the vectors of a skip-gram" in note for note in results.notes)
+    assert any("ELMo started from skip-gram" in note for note in results.notes)
 
 
 def test_files_that_are_sorted_by_label_are_drawn_from(tmp_path):
@@ -174,7 +174,14 @@ def test_fine_tuning_takes_the_place_of_frozen_vectors(tmp_path):
     results = ladder.run(corpus, out=tmp_path / "out")
     assert "BiLSTM" in results.task("tag").how
     assert 0 <= means(results, "skipgram")["tag"] <= 100
-    assert "no vectors" in results.cell("ngram", "tag").why
+    assert "not vectors" in results.cell("ngram", "tag").why
+
+
+def test_a_task_whose_rows_have_one_label_is_refused(tmp_path):
+    table = tmp_path / "one.tsv"
+    table.write_text("text\tlabel\nA fine film.\tgood\nA great film.\tgood\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"one\.tsv"):
+        user_questions({"classify": (str(table), str(table))}, None, None, 1)
 
 
 def test_tasks_are_read_from_the_command_line():
@@ -225,7 +232,7 @@ def test_a_terminal_shows_all_rungs_and_scores_as_they_come(tmp_path):
     terminal = _Terminal()
     ladder = Ladder(tokens=10_000, rungs="onehot,counts", **FEW)
     ladder.run(corpus, out=tmp_path / "out", progress=View(stream=terminal))
-    assert "counts (PPMI, SVD)" in terminal.text and "asked: " in terminal.text
+    assert "counts (PPMI, SVD)" in terminal.text and "evaluating: " in terminal.text
     assert "2 rungs, 10.0 k tokens of training for each" in terminal.text
 
 
@@ -243,9 +250,9 @@ def test_a_log_gets_plain_lines(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
-def test_a_terminal_of_any_width_gets_whole_titles_and_figures(width):
+def test_a_terminal_of_any_width_gets_whole_titles_and_metrics(width):
     long = [f"analogies: {name}-analogies" for name in ("google", "msr", "ca8-semantic")] * 4
-    results = made_results("zh")
+    results = sample_results("zh")
     tasks = [replace(results.tasks[n % 2], name=f"t{n}", title=t) for n, t in enumerate(long)]
     cells = [replace(cell, task=f"t{n}") for n in range(len(long)) for cell in results.cells
              if cell.task == results.tasks[n % 2].name]  # fmt: skip
@@ -264,7 +271,7 @@ def test_a_terminal_of_any_width_gets_whole_titles_and_figures(width):
 
 
 def test_a_short_title_is_shown_as_it_is_over_whole_baselines():
-    results = made_results()
+    results = sample_results()
     task = replace(results.tasks[0], title="[/名]", baselines={"unigram": 123_456.7})
     screen = Console(width=80, file=io.StringIO(), legacy_windows=False)
     screen.print(*score_tables(replace(results, tasks=[task]), 80))
@@ -272,7 +279,7 @@ def test_a_short_title_is_shown_as_it_is_over_whole_baselines():
 
 
 def test_baselines_keep_their_words_below_a_short_rung():
-    results = made_results()
+    results = sample_results()
     rungs = [rung for rung in results.rungs if rung.title == "BERT"]
     task = replace(results.tasks[0], baselines={"by frequency alone": 1.0})
     screen = Console(width=80, file=io.StringIO(), legacy_windows=False)

@@ -3,16 +3,9 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from sememe.ladder.report.scales import (
-    elapsed_scale,
-    linear,
-    ratio_scale,
-    size_scale,
-    time_scale,
-)
+from sememe.ladder.report.charts import elapsed_scale, linear, ratio_scale, size_scale, time_scale
 
 costs = st.lists(st.floats(0.01, 1e5), min_size=1, max_size=12)
 

@@ -7,9 +7,8 @@ import pytest
 from ladder_texts import chinese_documents, documents, write
 
 from sememe.errors import InputError
-from sememe.ladder.selfmade import next_sentence_rows, origin_rows
-from sememe.ladder.splitting import words_in
-from sememe.ladder.text import open_text
+from sememe.ladder.tasks import next_sentence_rows, origin_rows
+from sememe.ladder.text import open_text, words_in
 from sememe.text.settings import TextSettings
 
 
@@ -39,7 +38,7 @@ def test_it_is_read_once_and_again_when_something_changes(tmp_path):
     open_text(corpus, settings, tmp_path / "t")
     assert (tmp_path / "t" / "train.jsonl").stat().st_mtime_ns == stamp
     other = open_text(corpus, settings, tmp_path / "t", max_words=1_000)
-    assert other.documents["train"] < 20 and "drawn to fit" in other.split
+    assert other.documents["train"] < 20 and "fits the budget" in other.split
 
 
 def test_encoding_and_fields_are_those_of_the_corpus_alone(tmp_path):
@@ -47,7 +46,7 @@ def test_encoding_and_fields_are_those_of_the_corpus_alone(tmp_path):
     lines = [json.dumps({"body": text, "kind": "x"}, ensure_ascii=False) for text in texts]
     (tmp_path / "text.jsonl").write_text("\n".join(lines), encoding="gb18030")
     settings = TextSettings(
-        language="zh", encoding="gb18030", field="body", label_field="kind", layout="line"
+        language="zh", encoding="gb18030", columns={"text": "body", "label": "kind"}, layout="line"
     )
     text = open_text(tmp_path / "text.jsonl", settings, tmp_path / "t")
     assert sorted(read(text.train) + read(text.heldout)) == sorted(texts)
@@ -66,7 +65,7 @@ def test_of_one_long_document_pieces_are_drawn(tmp_path):
     (tmp_path / "long.txt").write_text(" ".join(documents(400)), encoding="utf-8")
     text = open_text(tmp_path / "long.txt", TextSettings(), tmp_path / "t", max_words=20_000)
     assert 10_000 < text.words.num_tokens + text.heldout_words.num_tokens < 40_000
-    assert "run of 20 sentences" in text.split and "drawn to fit" in text.split
+    assert "run of 20 sentences" in text.split and "fits the budget" in text.split
 
 
 def test_a_text_of_few_documents_is_split_by_sentences(tmp_path):
@@ -79,7 +78,7 @@ def test_a_text_of_few_documents_is_split_by_sentences(tmp_path):
 
 @pytest.mark.parametrize(
     ("texts", "said"),
-    [(["  "], "no text"), (["One sentence."], "too short"), (["The same."] * 40, "too short")],
+    [(["  "], "empty"), (["One sentence."], "too short"), (["The same."] * 40, "too short")],
 )
 def test_too_little_text_is_refused(tmp_path, texts, said):
     with pytest.raises(InputError, match=said):
@@ -118,7 +117,7 @@ def test_packed_files_are_as_long_as_what_is_in_them(tmp_path):
     assert words_in(folder) == (3 * packed + 600) // 6
     assert words_in(iter(["a text"])) is None
     text = open_text(folder, TextSettings(), tmp_path / "t", max_words=words_in(folder))
-    assert "drawn to fit" not in text.split
+    assert "fits the budget" not in text.split
 
 
 def test_the_built_in_text_is_not_read_to_be_measured(tmp_path, monkeypatch):

@@ -9,17 +9,14 @@ from ladder_texts import documents
 
 from sememe.ladder import training
 from sememe.ladder.config import LadderConfig
-from sememe.ladder.machine import this_machine
-from sememe.ladder.pilot import EnoughError, Pilot, Speed
-from sememe.ladder.plan import Plan, make_plan
+from sememe.ladder.plan import LadderPlan, make_plan, this_machine
 from sememe.ladder.rungs import SPECS
 from sememe.ladder.text import LadderText, open_text
-from sememe.ladder.training import planned, trained
-from sememe.ladder.warming import compile_kernels
+from sememe.ladder.training import EnoughError, Pilot, Speed, compile_kernels, planned, trained
+from sememe.models.glove.cells import CellFile
+from sememe.models.glove.model import GloVeRun
+from sememe.models.word2vec.training import WindowRun
 from sememe.progress import SILENT
-from sememe.static.glove.cells import CellFile
-from sememe.static.glove.training import GloVeRun
-from sememe.static.word2vec.training import WindowRun
 from sememe.text.settings import TextSettings
 
 
@@ -28,7 +25,7 @@ def text(tmp_path) -> LadderText:
     return open_text(documents(120), TextSettings(), tmp_path / "text")
 
 
-def plan_of(text: LadderText, **options) -> Plan:
+def plan_of(text: LadderText, **options) -> LadderPlan:
     config = LadderConfig(workers=1, min_count=1, device="cpu", **options)
     return make_plan(config, this_machine("cpu")).for_text(text.words.num_tokens)
 

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from sememe.ladder import warming
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.plan import make_plan
 from sememe.ladder.results import Machine
@@ -13,7 +12,7 @@ from sememe.ladder.rungs import SPECS
 
 PROGRAM = """
 import sememe.ladder.running  # a ladder has imported kernels before it warms up
-from sememe.ladder.warming import warmed_up
+from sememe.ladder.training import warmed_up
 from sememe.progress import Reporter
 
 class Heard(Reporter):
@@ -29,14 +28,14 @@ with warmed_up(["onehot", "counts"], Heard()):
 
 BROKEN = """
 import time
-from sememe.ladder import warming
+from sememe.ladder import training
 from sememe.progress import SILENT
 
 begun = []
-start = warming._compiling
-warming._compiling = lambda names: begun.append(start(names)) or begun[-1]
+start = training._compiling
+training._compiling = lambda names: begun.append(start(names)) or begun[-1]
 try:
-    with warming.warmed_up(["counts", "ngram"], SILENT):
+    with training.warmed_up(["counts", "ngram"], SILENT):
         raise ValueError("There is no text.")
 except ValueError:
     codes = [process.wait() for process in begun]
@@ -51,6 +50,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_empty_cache_is_filled_and_told_of_once(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
     first, *rest = run(PROGRAM).splitlines()
@@ -64,13 +64,15 @@ def test_a_ladder_that_fails_leaves_nobody_compiling(tmp_path, monkeypatch):
     assert run(BROKEN).split() == ["2", "True"]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_leaves_its_kernels_to_the_ladder(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
-    dying = "from sememe.ladder import warming\nwarming.sys.executable = '/bin/false'\n"
+    dying = "from sememe.ladder import training\ntraining.sys.executable = '/bin/false'\n"
     assert run(dying + PROGRAM).splitlines()[1:] == ["reading", "once more", "reading"]
     assert list(tmp_path.glob("kernels/*/*/*.nbc"))
 
 
+@pytest.mark.slow
 def test_a_file_of_the_working_folder_is_not_taken_for_a_module(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMEME_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -84,4 +86,4 @@ def test_the_rows_of_every_bert_are_compiled(preset):
     machine = Machine(cores=2, memory=8 << 30, processor="", gpu="", system="")
     plan = make_plan(LadderConfig(preset=preset), machine)
     has_pairs = SPECS["bert"].options(plan).get("next_sentence", True)
-    assert {"next_sentence": has_pairs} in warming._VARIANTS["bert"]
+    assert has_pairs in [own["next_sentence"] for own in SPECS["bert"].warming]

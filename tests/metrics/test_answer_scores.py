@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sememe.metrics import (
     best_threshold,
@@ -16,7 +15,7 @@ from sememe.metrics import (
     score_answer_or_none,
     score_chinese_answer,
 )
-from sememe.metrics.chinese_answers import cut_mixed, longest_run
+from sememe.metrics.answers import cut_mixed, longest_run
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sememe.metrics import error_reduction, mcnemar, paired_bootstrap, pearson, spread
 from sememe.metrics.comparison import f1_of_sums, pearson_of_sums
@@ -53,8 +52,8 @@ def test_equal_models_have_no_difference() -> None:
     assert (found.difference, found.interval, found.p_value) == (0, (0, 0), 1)
     assert mcnemar(right, right).p_value == 1
     # Sums of other orders must not look like differences.
-    figures = np.random.default_rng(2).random(500)
-    assert paired_bootstrap(figures, figures + 1e-17).p_value == 1
+    metrics = np.random.default_rng(2).random(500)
+    assert paired_bootstrap(metrics, metrics + 1e-17).p_value == 1
 
 
 def test_scores_of_sums() -> None:

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sememe.metrics import pearson, spearman
-from sememe.metrics.intervals import row_correlations
+from sememe.metrics.comparison import row_correlations
 
 PAIRS = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=40)
 

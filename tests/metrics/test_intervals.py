@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import bootstrap, spearmanr
 
 from sememe.metrics import proportion_interval, spearman, spearman_interval
@@ -46,7 +45,7 @@ def test_spearman_interval_agrees_with_scipy_and_its_seed() -> None:
 def test_blocks_do_not_change_the_number_of_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = np.random.default_rng(1).normal(size=(2, 50))
     whole = spearman_interval(x, y, num_resamples=101)
-    monkeypatch.setattr("sememe.metrics.intervals._BLOCK_VALUES", 50 * 7)
+    monkeypatch.setattr("sememe.metrics.comparison._BLOCK_VALUES", 50 * 7)
     assert spearman_interval(x, y, num_resamples=101) == pytest.approx(whole)
 
 

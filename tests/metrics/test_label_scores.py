@@ -7,8 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.metrics import (
     accuracy,
@@ -25,9 +24,10 @@ sklearn = pytest.importorskip("sklearn.metrics")
 
 LABELS = st.sampled_from(["neutral", "好", "1", "entailment"])
 ROWS = st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=40)
-FIGURES = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
+METRICS = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_scores_equal_scikit_learns(rows: list[tuple[str, str]]) -> None:
     gold, predicted = (list(column) for column in zip(*rows, strict=True))
@@ -54,7 +54,8 @@ def test_scores_equal_scikit_learns(rows: list[tuple[str, str]]) -> None:
     np.testing.assert_allclose(np.array(ours).T, theirs)
 
 
-@given(st.lists(st.tuples(FIGURES, FIGURES), min_size=2, max_size=30))
+@settings(deadline=None)
+@given(st.lists(st.tuples(METRICS, METRICS), min_size=2, max_size=30))
 def test_correlations_equal_scipys(rows: list[tuple[float, float]]) -> None:
     from scipy import stats
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sememe.networks.interchange.names import places_of, prefix_of
-from sememe.tasks.items import ItemBatches
+from sememe.models.huggingface.folder import places_of, prefix_of
+from sememe.tasks.objective import ItemBatches
 
 STEPS, RATE, BATCH = 100, 1e-3, 8
 

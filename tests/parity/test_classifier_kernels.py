@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from sememe.examples.huffman import build_tree
-from sememe.static.fasttext.classifier import reference
-from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
-from sememe.static.fasttext.classifier.dictionary import encode
-from sememe.static.fasttext.classifier.scanning import scan
-from sememe.static.fasttext.classifier.training import ClassifierRun
+from sememe.examples.windows import build_tree
+from sememe.models.fasttext.classifier import reference
+from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.models.fasttext.classifier.dictionary import encode, scan
+from sememe.models.fasttext.classifier.training import ClassifierRun
 
 LOSSES = ("softmax", "hierarchical", "ova", "negative")
 TEXT = """\

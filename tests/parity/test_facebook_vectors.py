@@ -12,15 +12,14 @@ import pytest
 import sememe
 from fasttext_models import DATA, MODELS, WITHOUT_NGRAMS, printed_vectors
 from sememe.errors import UnknownWordError
-from sememe.vectors import SubwordVectors
-from sememe.vectors.formats import convert
+from sememe.vectors import SubwordVectors, convert
 
 FASTTEXT = shutil.which("fasttext")
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_words_known_and_unknown_have_the_same_bits(model: str) -> None:
-    vectors = sememe.load(DATA / model)
+    vectors = sememe.load(DATA / model).words
     assert isinstance(vectors, SubwordVectors)
     num_unknown = 0
     for word, expected in printed_vectors(model):
@@ -36,7 +35,7 @@ def test_words_known_and_unknown_have_the_same_bits(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_kernel_composes_the_same_bits(model: str) -> None:
-    vectors = sememe.load(DATA / model)
+    vectors = sememe.load(DATA / model).words
     one_by_one = vectors[list(vectors)]
     assert vectors.vectors.tobytes() == one_by_one.tobytes()
 

@@ -7,9 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sememe.static.fasttext import kernels, reference
-from sememe.static.word2vec import kernels as word2vec
-from sememe.static.word2vec import reference as plain
+from sememe.models.fasttext import kernels, reference
+from sememe.models.word2vec import kernels as word2vec, reference as plain
 
 NUM_WORDS, NUM_ROWS, DIM, WIDTH, WINDOW, POOL, RATE = 9, 21, 20, 32, 3, 8, 0.05
 

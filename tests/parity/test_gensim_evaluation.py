@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.evaluation import evaluate_analogies, evaluate_pairs
 from sememe.evaluation.offsets import best_words

@@ -9,7 +9,7 @@ import pytest
 
 import sememe
 from fasttext_models import DATA
-from sememe.vectors.formats import convert
+from sememe.vectors import convert
 
 fasttext = pytest.importorskip("gensim.models.fasttext")
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from sememe.static.glove import kernels, reference
-from sememe.static.glove.config import GloVeConfig
-from sememe.static.glove.training import row_size, step_limits, way_through
-from sememe.static.rows import matrix
+from sememe.models.glove import kernels, reference
+from sememe.models.glove.config import GloVeConfig
+from sememe.models.glove.model import row_size, step_limits, way_through
+from sememe.models.static.model import matrix
 
 NUM_WORDS = 40
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sememe.static.ngram.model import NGram
+from sememe.models.ngram.model import NGram
 
 DATA = Path(__file__).parents[1] / "data" / "kenlm"
-FIGURES = json.loads((DATA / "figures.json").read_text())
+METRICS = json.loads((DATA / "metrics.json").read_text())
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +24,9 @@ def counted(**options: object) -> NGram:
     return model.fit(DATA / "text.txt", language="none", lowercase=False)
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", METRICS)
 def test_counts_discounts_and_perplexity_are_those_of_kenlm(name):
-    theirs = FIGURES[name]
+    theirs = METRICS[name]
     model = counted(order=theirs["order"], prune=theirs["prune"])
     assert model.trie.sizes == theirs["ngrams"]
     assert np.allclose(model.history.last()["discounts"], theirs["discounts"], rtol=1e-5)
@@ -61,4 +61,4 @@ def lines_of(model: NGram) -> dict[tuple[str, ...], tuple[float, float]]:
 
 def test_a_file_of_kenlm_scores_as_kenlm_does():
     found = NGram.load(DATA / "trigram.arpa.gz").evaluate(DATA / "held-out.txt")
-    assert found.perplexity == pytest.approx(FIGURES["trigram"]["perplexity"], rel=2e-6)
+    assert found.perplexity == pytest.approx(METRICS["trigram"]["perplexity"], rel=2e-6)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sememe.static.glove import kernels, reference
-from sememe.static.glove.config import GloVeConfig
-from sememe.static.glove.training import row_size, step_limits, with_mean_of_rarest
-from sememe.static.rows import matrix
+from sememe.models.glove import kernels, reference
+from sememe.models.glove.config import GloVeConfig
+from sememe.models.glove.model import row_size, step_limits, with_mean_of_rarest
+from sememe.models.static.model import matrix
 
 DATA = Path(__file__).parents[1] / "data" / "glove"
 DIM, COSTS = 6, (0.150925, 0.117269)

@@ -12,17 +12,14 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
-from peers import BATCH, RATE, STEPS, padded, plain_losses  # noqa: E402
+from peers import BATCH, RATE, STEPS, padded, plain_losses
 
-from sememe.errors import ArtifactError  # noqa: E402
-from sememe.networks.bert import BERTNetwork  # noqa: E402
-from sememe.networks.gpt import GPTNetwork  # noqa: E402
-from sememe.networks.presets import bert_config, gpt_config  # noqa: E402
-from sememe.tasks.choose import Choose  # noqa: E402
-from sememe.tasks.classify import Classify  # noqa: E402
-from sememe.tasks.pairs import Pairs  # noqa: E402
-from sememe.tasks.regress import Regress  # noqa: E402
-from sememe.tokens.subword_training import train_tokenizer  # noqa: E402
+from presets import bert_config, gpt_config
+from sememe.errors import ArtifactError
+from sememe.models.bert.network import BERTNetwork
+from sememe.models.gpt.network import GPTNetwork
+from sememe.tasks.texts import Choose, Classify, Pairs, Regress
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 WORDS = ["the", "old", "cat", "sat", "on", "warm", "dog", "ran", "猫", "狗", "很", "好看"]
 
@@ -34,7 +31,9 @@ def texts(num: int, seed: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    tokenizer = train_tokenizer(texts(50, 0), kind="wordpiece", vocab_size=200, min_frequency=1)
+    tokenizer = SubwordTokenizer.train(
+        texts(50, 0), kind="wordpiece", vocab_size=200, min_frequency=1
+    )
     config = bert_config(
         "tiny", vocab_size=tokenizer.vocab_size, max_length=48, width=32, dropout=0.0,
         attention_dropout=0.0, initial_std=0.08,
@@ -121,14 +120,14 @@ def test_transformers_opens_the_folder_and_says_the_same(name, model, tmp_path):
         assert [peer.config.id2label[i] for i in range(len(task.labels))] == task.labels
     with torch.no_grad():
         logits = peer.eval()(**inputs_of(items, name == "choose")).logits.numpy()
-    from sememe.tasks.inference import run
+    from sememe.tasks.objective import run_items
 
-    ours = np.stack(run(task.objective, items, task.config))
+    ours = np.stack(run_items(task.objective, items, task.config))
     np.testing.assert_allclose(ours, logits, atol=1e-5)
 
 
 def small_gpt(norm: str) -> Any:
-    tokenizer = train_tokenizer(texts(50, 0), kind="bpe", vocab_size=300, min_frequency=1)
+    tokenizer = SubwordTokenizer.train(texts(50, 0), kind="bpe", vocab_size=300, min_frequency=1)
     config = gpt_config(
         "tiny", vocab_size=tokenizer.vocab_size, max_length=64, width=32, norm=norm, dropout=0.0,
         attention_dropout=0.0, initial_std=0.08,
@@ -151,13 +150,13 @@ def test_transformers_opens_a_gpt_that_classifies(norm, tmp_path):
     task = fitted("classify", small_gpt(norm), steps=5, length=60)
     task.save(tmp_path / "task")
     peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "task")
-    from sememe.tasks.inference import run
+    from sememe.tasks.objective import run_items
 
     for item in task.encode(task.read(ROWS["classify"], labelled=True))[:5]:
         ids = torch.from_numpy(item.sequences[0].ids_T.astype(np.int64))[None]
         with torch.no_grad():
             logits = peer.eval()(ids).logits[0].numpy()
-        (ours,) = run(task.objective, [item], task.config)
+        (ours,) = run_items(task.objective, [item], task.config)
         np.testing.assert_allclose(ours, logits, atol=1e-5)
     own = transformers.AutoTokenizer.from_pretrained(tmp_path / "task")
     assert (own.convert_tokens_to_ids("<|extract|>"),) == task.coder.marks.after

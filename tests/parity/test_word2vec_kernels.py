@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sememe.examples.huffman import build_tree
-from sememe.static.word2vec import kernels, reference, tree_kernels
+from sememe.examples.windows import build_tree
+from sememe.models.word2vec import kernels, reference
 
 NUM_WORDS, DIM, WIDTH, WINDOW, POOL, RATE = 23, 20, 32, 3, 8, 0.3
 COMBINATIONS = [
@@ -96,11 +96,11 @@ def run_part(
             *head, chunk.noise, *flat, WIDTH, WINDOW, POOL, block, weight, rate, is_mean, 1, stats
         )
     elif architecture == "skipgram":
-        tree_kernels.skipgram_hierarchical(
+        kernels.skipgram_hierarchical(
             *head, *path, chunk.tree.max_length, *flat, WIDTH, WINDOW, rate, num_workers, 1, stats
         )
     else:
-        tree_kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, WINDOW, rate, is_mean, 1, stats)
+        kernels.cbow_hierarchical(*head, *path, *flat, WIDTH, WINDOW, rate, is_mean, 1, stats)
 
 
 def run_reference(
@@ -162,7 +162,7 @@ def test_one_of_four_workers_moves_the_top_of_the_tree_by_a_quarter(num_words):
     chunk = make_chunk(45, num_words=num_words)
     input, output, _ = run_kernel(chunk, "skipgram", "hierarchical", "mean", num_workers=4)
     expected = run_reference(chunk, "skipgram", "hierarchical", "mean")
-    top = slice(-tree_kernels.OWN_NODES, None)
+    top = slice(-kernels.OWN_NODES, None)
     expected[1][top] = 0.75 * chunk.output[top] + 0.25 * expected[1][top]
     np.testing.assert_allclose(input, expected[0], atol=3e-5)
     np.testing.assert_allclose(output, expected[1], atol=3e-5)
@@ -222,7 +222,7 @@ def torch_loss(torch, chunk, tensors, centre, architecture, loss, combine):
 
 
 def test_sigmoid_is_exact_to_float_precision():
-    from sememe.static.rows import sigmoid
+    from sememe.models.static.row_kernels import sigmoid
 
     scores = np.linspace(-20, 20, 4001).astype(np.float32)
     ours = np.array([sigmoid(score) for score in scores])

@@ -10,7 +10,7 @@ from sememe.errors import InputError, OptionError
 from sememe.plots import bars
 
 
-def test_bars_carry_their_figures_and_the_reference_is_a_line(tmp_path) -> None:
+def test_bars_carry_their_metrics_and_the_reference_is_a_line(tmp_path) -> None:
     figure = bars(
         ["embeddings", "last layer", "sum"],
         [91.0, 95.6, math.nan],
@@ -35,13 +35,13 @@ def test_bars_carry_their_figures_and_the_reference_is_a_line(tmp_path) -> None:
     assert b"<svg" in (tmp_path / "bars.svg").read_bytes()
 
 
-def test_equal_figures_have_bars_of_some_length(tmp_path) -> None:
+def test_equal_metrics_have_bars_of_some_length(tmp_path) -> None:
     figure = bars(["a", "b"], [50.0, 50.0], tmp_path / "bars.svg")
     assert all(patch.get_width() > 0 for patch in figure.axes[0].patches)
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path) -> None:
-    with pytest.raises(InputError, match="a figure"):
+    with pytest.raises(InputError, match="at least one value"):
         bars(["a"], [math.nan], tmp_path / "bars.svg")
     with pytest.raises(InputError, match="a name for each"):
         bars(["a"], [1.0, 2.0], tmp_path / "bars.svg")

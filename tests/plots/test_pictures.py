@@ -10,17 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.errors import InputError, OptionError, UnknownWordError, WriteError
-from sememe.plots import fonts, heatmap, history, pca
-from sememe.plots.labels import place_labels
-from sememe.plots.projection import project
-from sememe.plots.strips import combine
+from sememe.plots import heatmap, history, pca, style
+from sememe.plots.heatmaps import combine
+from sememe.plots.projection import place_labels, project
 from sememe.progress import History
 from sememe.vectors import WordVectors
-from sememe.vectors.sums import parse_sum
+from sememe.vectors.search import parse_sum
 
 WORDS = ["france", "paris", "italy", "rome", "spain", "madrid", "t-shirt", "cost$5$"]
 PAIRS = [("france", "paris"), ("italy", "rome"), ("spain", "madrid")]
@@ -83,7 +81,7 @@ def test_expressions(vectors: WordVectors) -> None:
     assert parse_sum("- t-shirt") == [(-1, "t-shirt")]
     assert np.array_equal(combine(vectors, "- rome"), -vectors["rome"])
     for bad in ("", "king -", "king + - man", "king man", "+", "- - king"):
-        with pytest.raises(OptionError, match="no sum of words"):
+        with pytest.raises(OptionError, match="not a sum of words"):
             parse_sum(bad)
 
 
@@ -97,7 +95,7 @@ def test_a_history_is_drawn_over_words(tmp_path: Path) -> None:
     plain = history([{"loss": 2.0}, {"loss": 1.0}], tmp_path / "plain.png")
     assert plain.axes[0].lines[0].get_xdata().tolist() == [1, 2]
     for nothing in ([], [{"words": 1}], [{"loss": None}]):
-        with pytest.raises(InputError, match="no figure “loss”"):
+        with pytest.raises(InputError, match="no metric “loss”"):
             history(nothing, tmp_path / "none.png")
 
 
@@ -124,9 +122,9 @@ def test_chinese_labels_take_a_font_or_say_so_once(
 ) -> None:
     words = ["北京", "中国", "东京", "日本"]
     vectors = WordVectors(words, np.random.default_rng(1).normal(size=(4, 6)).astype("f4"))
-    base = {fonts.BASE_FAMILY: fonts._installed()[fonts.BASE_FAMILY]}
-    monkeypatch.setattr(fonts, "_installed", lambda: base)
-    fonts._warn_once.cache_clear()
+    base = {style.BASE_FAMILY: style._installed()[style.BASE_FAMILY]}
+    monkeypatch.setattr(style, "_installed", lambda: base)
+    style._warn_once.cache_clear()
     with pytest.warns(UserWarning, match="No installed font can draw Chinese"):
         pca(vectors, [("中国", "北京"), ("日本", "东京")], tmp_path / "map.svg")
     # Text stays text, so that the fonts of whoever looks at it can show it.
@@ -138,11 +136,11 @@ def test_chinese_labels_take_a_font_or_say_so_once(
 
 def test_a_font_with_the_characters_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     have = {"base": frozenset(map(ord, "abc")), "zh": frozenset(map(ord, "北京"))}
-    monkeypatch.setattr(fonts, "_characters", lambda path: have[path])
-    installed = {fonts.BASE_FAMILY: "base", "SimHei": "zh"}
-    monkeypatch.setattr(fonts, "_installed", lambda: installed)
-    assert fonts.families_for(["a b c"]) == ([fonts.BASE_FAMILY], True)
-    assert fonts.families_for(["abc", "北京"]) == ([fonts.BASE_FAMILY, "SimHei"], True)
+    monkeypatch.setattr(style, "_characters", lambda path: have[path])
+    installed = {style.BASE_FAMILY: "base", "SimHei": "zh"}
+    monkeypatch.setattr(style, "_installed", lambda: installed)
+    assert style.families_for(["a b c"]) == ([style.BASE_FAMILY], True)
+    assert style.families_for(["abc", "北京"]) == ([style.BASE_FAMILY, "SimHei"], True)
 
 
 def test_a_font_installed_since_matplotlib_made_its_list_is_found(
@@ -151,19 +149,19 @@ def test_a_font_installed_since_matplotlib_made_its_list_is_found(
     from matplotlib import font_manager
 
     new, broken = tmp_path / "new.ttf", tmp_path / "broken.ttf"
-    shutil.copy(fonts._installed()["DejaVu Serif"], new)
+    shutil.copy(style._installed()["DejaVu Serif"], new)
     broken.write_bytes(b"no font")
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(broken), str(new)])
     known = list(font_manager.fontManager.ttflist)
     monkeypatch.setattr(font_manager.fontManager, "ttflist", known)
-    fonts._find_new_fonts.cache_clear()
-    fonts.families_for(["abc"])  # holds nothing that a search could help with
+    style._find_new_fonts.cache_clear()
+    style.families_for(["abc"])  # holds nothing that a search could help with
     assert str(new) not in [font.fname for font in known]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fonts.families_for(["\U0010fffd"])
+        style.families_for(["\U0010fffd"])
     assert str(new) in [font.fname for font in known]
-    fonts._find_new_fonts.cache_clear()
+    style._find_new_fonts.cache_clear()
 
 
 @settings(max_examples=40, deadline=None)

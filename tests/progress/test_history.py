@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.progress import History
@@ -50,7 +49,17 @@ def test_something_else_is_not_a_history(tmp_path: Path) -> None:
         History.load(tmp_path / "history.json")
 
 
-def test_the_last_figures_come_from_several_records() -> None:
+def test_the_last_metrics_come_from_several_records() -> None:
     history = History([{"words": 1, "loss": 2.0}, {"words": 3, "score": float("nan")}])
     assert history.last() == {"words": 3, "loss": 2.0, "score": None}
     assert History().last() == {}
+
+
+def test_notebooks_show_the_newest_records_escaped() -> None:
+    history = History({"words": number, "note <b>": "<i>"} for number in range(30))
+    history.append({"words": 30, "loss": 0.123456, "rate": float("nan")})
+    page = history._repr_html_()
+    assert "<i>" not in page and "<b>" not in page and "&lt;i&gt;" in page
+    assert page.count("<tr>") == 21 and "the last 20 of 31 records" in page
+    assert "<td>0.1235</td>" in page and "<td>nan</td>" in page and "<td>10</td>" not in page
+    assert "<caption>" not in History()._repr_html_()

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from sememe.progress import SILENT, Reporter
-from sememe.progress.figures import format_count, format_duration, format_figure
+from sememe.progress import SILENT, Reporter, format_count, format_duration, format_metric
 
 
 class Terminal(io.StringIO):
@@ -16,7 +15,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_plain_lines_with_rate_and_figures() -> None:
+def test_a_log_gets_plain_lines_with_rate_and_metrics() -> None:
     stream = io.StringIO()
     reporter = Reporter(stream=stream, line_s=0.02)
     with reporter.task("training", total=100, unit="words") as task:
@@ -116,9 +115,9 @@ def test_counts(number: float, unit: str, expected: str) -> None:
     assert format_count(number, unit) == expected
 
 
-def test_durations_and_figures() -> None:
+def test_durations_and_metrics() -> None:
     assert [format_duration(s) for s in (7, 750, 11_100, 187_200, float("nan"))] == [
         "0:07", "12:30", "3:05:00", "2 d 4:00:00", "-:--",
     ]  # fmt: skip
-    assert format_figure("learning_rate", 0.0182349) == "lr 0.01823"
-    assert format_figure("epoch", "2 of 5") == "epoch 2 of 5"
+    assert format_metric("learning_rate", 0.0182349) == "lr 0.01823"
+    assert format_metric("epoch", "2 of 5") == "epoch 2 of 5"

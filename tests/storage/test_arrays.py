@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sememe.errors import WriteError
-from sememe.storage.arrays import write_rows
+from sememe.storage.tensors import write_rows
 
 
 @pytest.mark.parametrize("sizes", [[1], [3, 0, 5], [1] * 1_200])

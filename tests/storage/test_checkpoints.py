@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from sememe.errors import ArtifactError
-from sememe.storage.checkpoints import Checkpoints
+from sememe.storage.checkpoints import STATE, Checkpoints, read_state
+from sememe.storage.folder import write_json
 
 
 def write(keeper: Checkpoints, step: int, text: str) -> None:
@@ -71,3 +73,23 @@ def test_a_pointer_to_nothing_says_what_to_do(tmp_path: Path) -> None:
     keeper.latest().rename(tmp_path / "away")  # type: ignore[union-attr]
     with pytest.raises(ArtifactError, match="start without --resume"):
         keeper.latest()
+
+
+@pytest.mark.parametrize("latest", ["x" * 5_000, "..", "../step-1", "step-", "", None, ["step-1"]])
+def test_a_pointer_to_no_checkpoint_is_refused(tmp_path: Path, latest: object) -> None:
+    keeper = Checkpoints(tmp_path)
+    (tmp_path / "latest.json").write_text(json.dumps({"latest": latest}))
+    with pytest.raises(ArtifactError, match=r"latest\.json"):
+        keeper.latest()
+
+
+def test_a_damaged_bit_is_found_on_resume(tmp_path: Path) -> None:
+    keeper = Checkpoints(tmp_path / "run")
+    with keeper.write(7) as folder:
+        write_json(folder / STATE, {"plan": {}})
+        (folder / "weights").write_bytes(bytes(1000))
+    latest = keeper.latest()
+    assert latest is not None and read_state(latest, {}) == {"plan": {}}
+    (latest / "weights").write_bytes(bytes(500) + b"\x01" + bytes(499))
+    with pytest.raises(ArtifactError, match=r"step-7/weights .* checksum.*--resume"):
+        read_state(latest, {})

@@ -3,7 +3,7 @@
 import pytest
 
 from sememe.errors import OptionError
-from sememe.storage.sizes import parse_size
+from sememe.options import parse_size
 
 
 @pytest.mark.parametrize(

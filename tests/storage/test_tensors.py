@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from sememe.errors import ArtifactError
+from sememe.storage import tensors
+from sememe.storage.folder import write_file
 from sememe.storage.tensors import read_tensors, write_tensors
 
 TENSORS = {
@@ -49,3 +52,20 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ArtifactError, match=r"cut\.safetensors"):
         read_tensors(path)
+
+
+def test_a_file_that_is_replaced_meanwhile_is_read_as_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.safetensors"
+    write_tensors(path, TENSORS)
+    entries = tensors._entries
+
+    def overtaken(file: Any) -> Any:
+        found = entries(file)
+        with write_file(path) as scratch:
+            write_tensors(scratch, {name: np.zeros_like(own) for name, own in TENSORS.items()})
+        return found
+
+    monkeypatch.setattr(tensors, "_entries", overtaken)
+    assert_same(read_tensors(path))

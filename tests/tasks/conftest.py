@@ -20,22 +20,22 @@ THINGS = ("film", "story", "song", "book")
 
 @pytest.fixture(scope="session")
 def wordpiece():
-    from sememe.tokens.subword_training import train_tokenizer
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
-    return train_tokenizer(TEXTS * 3, kind="wordpiece", vocab_size=300, min_frequency=1)
+    return SubwordTokenizer.train(TEXTS * 3, kind="wordpiece", vocab_size=300, min_frequency=1)
 
 
 @pytest.fixture(scope="session")
 def bpe():
-    from sememe.tokens.subword_training import train_tokenizer
+    from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
-    return train_tokenizer(TEXTS * 3, kind="bpe", vocab_size=400, min_frequency=1)
+    return SubwordTokenizer.train(TEXTS * 3, kind="bpe", vocab_size=400, min_frequency=1)
 
 
 @pytest.fixture(scope="session")
 def bert(wordpiece):
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.presets import bert_config
+    from presets import bert_config
+    from sememe.models.bert.network import BERTNetwork
 
     config = bert_config(
         "tiny", vocab_size=wordpiece.vocab_size, max_length=40, width=32, dropout=0.0,
@@ -46,8 +46,8 @@ def bert(wordpiece):
 
 @pytest.fixture(scope="session")
 def gpt(bpe):
-    from sememe.networks.gpt import GPTNetwork
-    from sememe.networks.presets import gpt_config
+    from presets import gpt_config
+    from sememe.models.gpt.network import GPTNetwork
 
     config = gpt_config(
         "tiny", vocab_size=bpe.vocab_size, max_length=64, width=32, dropout=0.0,

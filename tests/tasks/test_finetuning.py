@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from quick_tasks import QUICK, assert_same  # noqa: E402
+from quick_tasks import QUICK, assert_same
 
-from hearing import Notes  # noqa: E402
-from sememe import Choose, Classify, Pairs, Regress  # noqa: E402
-from sememe.errors import OptionError  # noqa: E402
-from sememe.tasks.items import ItemBatches  # noqa: E402
-from sememe.tasks.task import Task  # noqa: E402
+from recorded_notes import Notes
+from sememe import Choose, Classify, Pairs, Regress, Tag
+from sememe.errors import OptionError
+from sememe.tasks.objective import ItemBatches
+from sememe.tasks.task import Task
 
 GOOD, BAD = ("good", "great", "lovely", "fine", "nice"), ("bad", "poor", "awful", "dull", "ugly")
 PAIRS = [
@@ -51,10 +52,10 @@ def test_classify_learns_saves_and_loads(topics, opinions):
     one = again.predict(["a lovely story"])[0]
     assert one.label == "good" and sum(one.probabilities.values()) == pytest.approx(1)
     scores = again.evaluate(opinions)
-    assert scores.figures["accuracy"] >= 0.95 and scores.num_rows == 80
+    assert scores.metrics["accuracy"] >= 0.95 and scores.num_rows == 80
     manifest = json.loads((folder / "sememe.json").read_text(encoding="utf-8"))
     assert manifest["kind"] == "task" and manifest["labels"] == ["bad", "good"]
-    assert manifest["scores"]["figures"] == task.scores.figures
+    assert manifest["scores"]["metrics"] == task.scores.metrics
     assert not list(folder.parent.glob("*.checkpoints"))
 
 
@@ -72,7 +73,7 @@ def test_every_task_learns_on_every_network(request, tmp_path, name, cls, rows, 
     again = Task.load(tmp_path / "task")
     again.config = task.config  # as many threads: the head's products are cut up by their number
     assert type(again) is cls and again.predict(rows[:9]) == task.predict(rows[:9])
-    assert again.evaluate(rows).figures == task.scores.figures
+    assert again.evaluate(rows).metrics == task.scores.metrics
 
 
 def test_rows_are_held_out_and_cut_aloud(bert, opinions):
@@ -100,7 +101,7 @@ def test_a_stopped_run_goes_on_to_the_bit(bert, opinions, tmp_path, monkeypatch,
     options = QUICK | {"epochs": 4.0, "patience": 9, **more}
     whole = Classify(bert, **options).fit(opinions)
     with monkeypatch.context() as patch:
-        patch.setattr("sememe.tasks.fitting.ItemBatches", Interrupting)
+        patch.setattr("sememe.tasks.training.ItemBatches", Interrupting)
         with pytest.raises(KeyboardInterrupt):
             Classify(bert, **options).fit(opinions, out=tmp_path / "task")
     assert not (tmp_path / "task").exists()
@@ -121,7 +122,7 @@ def test_a_stopped_run_goes_on_to_the_bit(bert, opinions, tmp_path, monkeypatch,
 
 def _stopped_then(bert, opinions, tmp_path, monkeypatch, options):
     with monkeypatch.context() as patch:
-        patch.setattr("sememe.tasks.fitting.ItemBatches", Interrupting)
+        patch.setattr("sememe.tasks.training.ItemBatches", Interrupting)
         with pytest.raises(KeyboardInterrupt):
             Classify(bert, **options).fit(opinions, out=tmp_path / "other")
     Classify(bert, **options | {"batch_size": 16}).fit(
@@ -228,6 +229,21 @@ def test_staged_fine_tuning_keeps_or_renews_the_head(topics, opinions):
         assert "the head is new" in notes and other.labels == ["gut", "schlecht"]
         assert other.scores.value >= 0.9
     assert Classify.load(folder).labels == ["bad", "good"]
+
+
+def test_a_pooler_that_was_new_is_kept(bert, opinions, tmp_path):
+    network, tokenizer = deepcopy(bert)
+    network.untrained = frozenset({"pooler", "next head"})
+    task = Classify((network, tokenizer), **{**QUICK, "epochs": 1.0})
+    task.fit(opinions, out=tmp_path / "task")
+    texts = [text for text, _ in opinions[::7]]
+    again = Classify.load(tmp_path / "task")
+    assert again.predict(texts) == task.predict(texts)
+    assert "pooler" not in again.objective.encoder.network.untrained
+    rows = [(["a", "cat"], ["O", "B-X"])] * 8
+    tagger = Tag(tmp_path / "task", **{**QUICK, "epochs": 0.0, "steps": 1}).fit(rows)
+    tagger.save(tmp_path / "tags")  # a head that does not teach the pooler leaves it out
+    assert "pooler" in Tag.load(tmp_path / "tags").objective.encoder.network.untrained
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(bert, opinions):

@@ -7,23 +7,23 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.nn import functional  # noqa: E402
+from torch.nn import functional
 
-from sememe.errors import OptionError  # noqa: E402
-from sememe.examples.sequences import Sequence  # noqa: E402
-from sememe.networks.encoders import NetworkEncoder, inputs_of  # noqa: E402
-from sememe.networks.heads import ChoiceHead, ClassHead, ScoreHead, SpanHead, TokenHead  # noqa: E402
-from sememe.networks.readers import BiLSTM, Mix  # noqa: E402
-from sememe.tasks.items import Item  # noqa: E402
-from sememe.tasks.objective import TaskObjective, labelled_of, say  # noqa: E402
+from sememe.errors import OptionError
+from sememe.examples.batches import TokenSequence
+from sememe.models.language.encoder import NetworkEncoder
+from sememe.nn.encoders import inputs_of
+from sememe.nn.feature_layers import BiLSTM, Mix
+from sememe.nn.heads import ChoiceHead, ClassHead, ScoreHead, SpanHead, TokenHead
+from sememe.tasks.objective import Item, TaskObjective, labelled_of, say
 
 LENGTHS = (5, 3, 7)
 CPU = torch.device("cpu")
 
 
-def sequence(length: int, first: int = 5) -> Sequence:
+def sequence(length: int, first: int = 5) -> TokenSequence:
     segments = (np.arange(length) > length // 2).astype(np.int8)
-    return Sequence(np.arange(first, first + length, dtype=np.int32), segments)
+    return TokenSequence(np.arange(first, first + length, dtype=np.int32), segments)
 
 
 def items(targets, num_sequences=(1, 1, 1), weights=(1, 1, 1)):
@@ -127,8 +127,8 @@ def test_four_layers_are_needed_for_the_last_four(bert):
 
 
 def test_a_frozen_network_neither_learns_nor_drops(bert):
-    from sememe.networks.bert import BERTNetwork
-    from sememe.networks.presets import bert_config
+    from presets import bert_config
+    from sememe.models.bert.network import BERTNetwork
 
     network = BERTNetwork(bert_config("tiny", vocab_size=64, width=32, dropout=0.5))
     encoder = NetworkEncoder(network, features="mix", reader_width=6).train()

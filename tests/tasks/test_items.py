@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 pytest.importorskip("torch")
 
-from sememe.examples.labelled import AnswerRow
-from sememe.examples.sequences import Sequence
-from sememe.tasks.encoding import kept_sizes
-from sememe.tasks.items import Item, ItemBatches, fingerprint, random_order
-from sememe.tasks.preparing import balanced, held_out
+from sememe.examples.batches import TokenSequence
+from sememe.examples.labelled.rows import AnswerRow
+from sememe.nn.encoders import kept_sizes
+from sememe.tasks.objective import Item, ItemBatches, fingerprint, random_order
+from sememe.tasks.training import balanced, held_out
 
 
 def item(length: int, number: int, target: int = 0) -> Item:
     ids = np.full(length, number, np.int32)
-    return Item((Sequence(ids, np.zeros(length, np.int8)),), number, np.array(target))
+    return Item((TokenSequence(ids, np.zeros(length, np.int8)),), number, np.array(target))
 
 
 @given(

@@ -7,19 +7,18 @@ import json
 import numpy as np
 import pytest
 
-from hearing import Notes
+from recorded_notes import Notes
 from stopping import assert_equal
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 pytest.importorskip("sacrebleu")
 
-from sememe.errors import ArtifactError, InputError, OptionError, WriteError  # noqa: E402
-from sememe.examples.pair_batches import is_held_out  # noqa: E402
-from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.tasks.translate import Seq2Seq, Transformer  # noqa: E402
-from sememe.tasks.translation_features import encoded, encoded_words  # noqa: E402
-from sememe.tasks.translation_folder import open_translator  # noqa: E402
+import sememe
+from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError, WriteError
+from sememe.examples.pair_batches import is_held_out
+from sememe.models.translation.model import Seq2Seq, Transformer
+from sememe.storage.checkpoints import Checkpoints
 
 SMALL = {
     "num_layers": 1, "width": 32, "num_heads": 2, "vocab_size": 330, "dropout": 0.0,
@@ -90,17 +89,18 @@ def test_recurrent_layers_learn_it_too(attention, context, tmp_path):
     ).fit(PAIRS, dev=PAIRS[:6])
     assert trained.evaluate(PAIRS)["bleu"] > 80
     trained.save(tmp_path / "model")
-    opened = open_translator(tmp_path / "model")
+    opened = sememe.load(tmp_path / "model")
     assert isinstance(opened, Seq2Seq) and opened.config == trained.config
     assert opened.translate(PAIRS[5][0]) == trained.translate(PAIRS[5][0])
     assert trained.embed(["The dog", "a"]).shape == (2, 64)
     if attention == "none":
-        with pytest.raises(OptionError, match="no attention"):
+        assert "attention" not in trained.capabilities
+        with pytest.raises(UnsupportedError, match="show its attention"):
             trained.attention("The dog runs here.")
         return
     found = trained.attention("The bird runs today.")
-    np.testing.assert_allclose(found.weights_TS.sum(1), 1, atol=1e-5)
-    assert found.num_layers == found.num_heads == 1
+    np.testing.assert_allclose(found.of().sum(1), 1, atol=1e-5)
+    assert found.weights_LHTS.shape[:2] == (1, 1)
 
 
 def test_several_translations_of_a_text(learned):
@@ -134,18 +134,18 @@ def test_where_it_looks(learned):
     found = learned.attention("The bird runs today.")
     assert found.source == ["The", "bird", "runs", "today", ".", "⟨end⟩"]
     assert found.target == ["Heute", "rennt", "der", "Vogel", ".", "⟨end⟩"]
-    np.testing.assert_allclose(found.weights_TS.sum(1), 1, atol=1e-5)
+    np.testing.assert_allclose(found.of().sum(1), 1, atol=1e-5)
     # The first word comes from the fourth, the fourth from the second.
-    assert found.weights_TS[0].argmax() == 3 and found.weights_TS[3].argmax() == 1
-    given = learned.attention("The bird runs today.", "Hier", head=2, tokens=True)
+    assert found.of()[0].argmax() == 3 and found.of()[3].argmax() == 1
+    given = learned.attention("The bird runs today.", "Hier", tokens=True)
     assert given.target[-1] == "⟨end⟩" and "".join(given.target[:-1]) == "Hier"
     nothing = learned.attention("The bird runs today.", "")
-    assert nothing.target == ["⟨end⟩"] and nothing.weights_TS.shape == (1, 6)
+    assert nothing.target == ["⟨end⟩"] and nothing.of().shape == (1, 6)
     with pytest.raises(InputError, match="without words"):
         learned.attention(" ")
     for name in ("layer", "head"):
-        with pytest.raises(OptionError, match=f"{name} must lie"):
-            learned.attention("The dog", **{name: 9})
+        with pytest.raises(OptionError, match=f"{name} must be"):
+            found.of(**{name: 9})
 
 
 def test_vectors_of_its_encoder(learned):
@@ -155,30 +155,53 @@ def test_vectors_of_its_encoder(learned):
     np.testing.assert_allclose(learned.embed(texts[1:2])[0], vectors[1], atol=1e-5)
     assert np.abs(learned.embed(texts, pool="max") - vectors).max() > 0.01
     assert learned.embed([]).shape == (0, 64)
-    first, nothing = encoded_words(learned, ["The dog", ""])
+    first, nothing = learned.embed_spans(["The  dog", ""])
     assert first.words == ["The", "dog"] and nothing.words == []
+    assert first.starts.tolist() == [0, 5] and first.ends.tolist() == [3, 8]
     assert first.vectors_WD.shape == (2, 64) and nothing.vectors_WD.shape == (0, 64)
     # In context: the same word beside another one has another vector.
-    (other,) = encoded_words(learned, ["The dog runs"])
-    assert np.abs(other.vectors_WD[1] - first.vectors_WD[1]).max() > 1e-3
-    long = encoded(learned, ["dog " * 700])[0]  # in windows
-    assert len(long) > 700 and np.isfinite(long).all()
+    (other,) = learned.embed_words(["The dog runs"])
+    assert np.abs(other[1] - first.vectors_WD[1]).max() > 1e-3
+    (cut,) = learned.embed_words([["The", "dog"]])
+    np.testing.assert_allclose(cut, first.vectors_WD, atol=1e-5)
+    (given,) = learned.embed_spans(["The  dog"], [np.array([[5, 8], [3, 5]])])
+    np.testing.assert_allclose(given.vectors_WD[0], cut[1], atol=1e-5)
+    assert given.is_known_W.tolist() == [True, False] and not given.vectors_WD[1].any()
+    (long,) = learned.embed_words(["dog " * 700])  # in windows
+    assert len(long) == 700 and np.isfinite(long).all()
+
+
+@both
+def test_layers_of_its_encoder(make):
+    own = make(num_layers=2, steps=2, bleu_pairs=0).fit(PAIRS)
+    widths = own.layer_widths
+    assert len(widths) == 3 and widths[-1] == own.embed(["The dog"]).shape[1]
+    for layer, width in enumerate(widths):
+        assert own.embed(["The dog", "a"], layers=layer).shape == (2, width)
+    np.testing.assert_allclose(own.embed(["The dog"], layers=2), own.embed(["The dog"]), atol=1e-5)
+    first = own.embed_words(["a dog runs", "dog"], layers=0)
+    assert first[0].shape == (3, widths[0])
+    with pytest.raises(OptionError, match="layers must be"):
+        own.embed(["The dog"], layers=3)
+    with pytest.raises(OptionError, match="cls"):
+        own.embed(["The dog"], pool="cls")
+    assert own.describe()["layer_widths"] == list(widths) and own.to("cpu") is own
 
 
 def test_a_folder(learned, tmp_path):
     learned.save(tmp_path / "model")
     names = {path.name for path in (tmp_path / "model").iterdir()}
     assert {"model.safetensors", "sememe.json", "tokenizer.json", "history.json"} <= names
-    opened = open_translator(tmp_path / "model")
+    opened = sememe.load(tmp_path / "model")
     assert_equal(opened, learned)
     assert opened.translate(PAIRS[7][0]) == learned.translate(PAIRS[7][0])
     manifest = json.loads((tmp_path / "model" / "sememe.json").read_text(encoding="utf-8"))
-    assert manifest["kind"] == "transformer" and manifest["figures"]["validation_perplexity"] > 1
-    with pytest.raises(ArtifactError, match="no model folder"):
-        open_translator(tmp_path / "none")
+    assert manifest["kind"] == "transformer" and manifest["metrics"]["validation_perplexity"] > 1
+    with pytest.raises(ArtifactError, match="none"):
+        sememe.load(tmp_path / "none")
     (tmp_path / "model" / "sememe.json").write_text('{"kind": "bert"}')
-    with pytest.raises(ArtifactError, match="of kind bert"):
-        open_translator(tmp_path / "model")
+    with pytest.raises(ArtifactError, match="not a transformer"):
+        Transformer.load(tmp_path / "model")
     with pytest.raises(WriteError, match="is not a transformer"):
         learned.save(tmp_path / "model")
 
@@ -260,8 +283,8 @@ def test_pairs_are_held_out_where_no_dev_pairs_are_given():
         (lambda: model().fit([]), InputError, "no pairs"),
         (lambda: model().fit(PAIRS, resume=True), OptionError, "`out`"),
         (lambda: model(patience=2).fit(PAIRS, dev=False), OptionError, "patience needs dev"),
-        (lambda: model().translate("x"), InputError, "learned nothing"),
-        (lambda: model().save("x"), OptionError, "nothing to save"),
+        (lambda: model().translate("x"), OptionError, "call fit"),
+        (lambda: model().save("x"), OptionError, "call fit"),
     ],
 )
 def test_what_is_wrong(call, error, says):

@@ -9,9 +9,10 @@ pytest.importorskip("torch")
 
 from quick_tasks import QUICK, assert_same
 
-from hearing import Notes
+from recorded_notes import Notes
 from sememe import Classify
-from sememe.tasks.trials import Trial, fit_trials, grid, settings_of
+from sememe.tasks.config import Scores, grid
+from sememe.tasks.trials import fit_trials, settings_of
 
 
 def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
@@ -20,7 +21,7 @@ def test_several_seeds_and_their_ensemble(bert, opinions, tmp_path):
 
     out = tmp_path / "best"
     best = fit_trials(make, grid(3, 5), opinions, out=out)
-    values = [trial["scores"]["figures"]["accuracy"] for trial in best.trials]
+    values = [trial["scores"]["metrics"]["accuracy"] for trial in best.trials]
     assert [trial["options"] for trial in best.trials] == [{"seed": seed} for seed in (5, 6, 7)]
     assert best.scores.value == max(values) and best.config.seed == 5 + int(np.argmax(values))
     assert not list(tmp_path.glob("*.trials"))
@@ -91,12 +92,11 @@ def test_a_grid_is_searched_by_the_mean_over_seeds(bert, opinions):
     task = fit_trials(make, trials, opinions)
     assert task.config.learning_rate == 3e-3
 
-    class Scored:
-        def __init__(self, value):
-            self.value = value
+    def scores(value):
+        return Scores(metrics={"f1": value}, main_metric="f1", num_rows=9).to_dict()
 
     found = settings_of([
-        Trial({"epochs": e, "seed": s}, Scored(v))
+        {"options": {"epochs": e, "seed": s}, "scores": scores(v)}
         for e, s, v in ((2, 1, 0.5), (2, 2, 0.7), (3, 1, 0.9), (3, 2, float("nan")))
     ])  # fmt: skip
     assert [s.options for s in found] == [{"epochs": 2}, {"epochs": 3}]

@@ -12,12 +12,11 @@ from stopping import killed_at
 
 torch = pytest.importorskip("torch")
 
-from sememe import Classify, Pairs, Tag, ULMFiT  # noqa: E402
-from sememe.errors import ArtifactError, OptionError  # noqa: E402
-from sememe.networks.awd_encoder import concat_pooled  # noqa: E402
-from sememe.networks.encoders import inputs_of  # noqa: E402
-from sememe.tasks.fitting import rate_groups  # noqa: E402
-from sememe.tasks.opening import open_encoder  # noqa: E402
+from sememe import Classify, Pairs, Tag, ULMFiT
+from sememe.errors import ArtifactError, OptionError
+from sememe.models.ulmfit.encoder import concat_pooled
+from sememe.nn.encoders import inputs_of
+from sememe.tasks.training import rate_groups
 
 QUICK: dict[str, Any] = {
     "device": "cpu", "workers": 1, "length": 24, "batch_size": 8, "epochs": 5.0,
@@ -48,8 +47,7 @@ def target(general, opinions, tmp_path_factory) -> ULMFiT:
 
 
 def opened(model: Any, reads: Any = "text", **options: Any) -> Any:
-    task = Classify(model, **{**QUICK, **options})
-    return open_encoder(model, task.config, reads)
+    return model.encoder(reads, Classify(model, **{**QUICK, **options}).config)
 
 
 def sequence(coder: Any, *texts: str) -> Any:
@@ -57,8 +55,8 @@ def sequence(coder: Any, *texts: str) -> Any:
 
 
 def test_a_text_is_its_last_its_greatest_and_its_mean_output(target):
-    encoder, coder, *_ = opened(target)
-    encoder.eval()
+    backbone = opened(target)
+    encoder, coder = backbone.encoder.eval(), backbone.coder
     own = [sequence(coder, text) for text in ("a good film", "the day", "")]
     inputs = inputs_of(own)
     tokens = encoder.tokens(inputs).detach()
@@ -78,7 +76,7 @@ def test_a_text_is_its_last_its_greatest_and_its_mean_output(target):
 
 
 def test_two_texts_stand_as_two_sentences_and_the_longer_is_cut(target):
-    _, coder, *_ = opened(target, "texts", length=8)
+    coder = opened(target, "texts", length=8).coder
     found = sequence(coder, "good film", "a bad day of the night")
     good, film, bad, day = target.ids_of(["good", "film", "bad", "day"])
     assert found.ids_T.tolist() == [0, good, film, 1, 0, 2, bad, day]  # no text has the word a

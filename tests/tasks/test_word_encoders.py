@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 import torch
 
+import sememe
+from sememe import OneHot
 from sememe.errors import OptionError
-from sememe.examples.sequences import Sequence
-from sememe.networks.encoders import inputs_of
-from sememe.networks.words import BETWEEN_ID, NUM_MARKS, START_ID, WordEncoder
+from sememe.examples.batches import TokenSequence
+from sememe.models.static.encoder import text_of
+from sememe.nn.encoders import inputs_of
+from sememe.nn.word_encoder import BETWEEN_ID, NUM_MARKS, START_ID, WordCoder, WordEncoder
 from sememe.tasks.answer import Answer
-from sememe.tasks.choose import Choose
-from sememe.tasks.classify import Classify
-from sememe.tasks.pairs import Pairs
-from sememe.tasks.regress import Regress
 from sememe.tasks.tag import Tag
-from sememe.tasks.words import WordCoder, words_of
+from sememe.tasks.texts import Choose, Classify, Pairs, Regress
 from sememe.text.settings import TextSettings
 from sememe.vectors import WordVectors
 from sememe.vectors.lexicon import Lexicon
@@ -54,7 +53,7 @@ def encoder_of(coder, reads, **options) -> WordEncoder:
     return encoder
 
 
-def framed(coder, first, second=None) -> Sequence:
+def framed(coder, first, second=None) -> TokenSequence:
     ids = [encoding.ids for encoding in coder.encode([first] + ([second] if second else []))]
     return coder.frame(*ids).sequence
 
@@ -99,11 +98,14 @@ def test_frames_mark_texts_and_cut_the_longer(vectors):
 
 def test_settings_are_told_or_guessed(vectors, tmp_path):
     vectors.save(tmp_path / "v")
-    assert words_of(vectors)[1].language == "en"
-    assert words_of(tmp_path / "v")[1].language == "en"
+    assert text_of(vectors) == text_of(sememe.load(tmp_path / "v"))
+    assert text_of(vectors).language == "en" and not text_of(vectors).lowercase
     chinese = WordVectors(["天气", "很", "好"], np.eye(3))
-    assert words_of(chinese)[1].language == "zh"
-    assert words_of(object()) is None and words_of(tmp_path) is None
+    assert text_of(chinese).language == "zh"
+    told = OneHot(min_count=1).fit([["天气", "好"]], language="de")
+    assert text_of(told) == told.text and told.text.language == "de"
+    told.save(tmp_path / "told")
+    assert text_of(sememe.load(tmp_path / "told")) == told.text
 
 
 # ---- encoder -------------------------------------------------------------------------------
@@ -256,13 +258,13 @@ def reviews(num=60):
 def test_classify(vectors, tmp_path, options):
     rows = reviews()
     task = Classify(vectors, epochs=8, batch_size=4, **options).fit(rows[:48], dev=rows[48:])
-    assert task.scores.figures["accuracy"] == 1.0
+    assert task.scores.metrics["accuracy"] == 1.0
     task.save(tmp_path / "task")
     again = Classify.load(tmp_path / "task")
     texts = [text for text, _ in rows] + ["wholly unseen words", "!!!"]
     assert again.predict(texts) == task.predict(texts)
     unseen = [("the very day was lovely", "+"), ("Paris was poor", "-")]
-    assert again.evaluate(unseen).figures["accuracy"] == 1.0
+    assert again.evaluate(unseen).metrics["accuracy"] == 1.0
 
 
 def test_the_same_seed_gives_the_same_task_and_resume_knows_the_vectors(vectors, tmp_path):
@@ -280,13 +282,13 @@ def test_pairs_regress_and_choose(vectors):
     pairs = [(a, b, "same" if (a in GOOD) == (b in GOOD) else "other")
              for a in GOOD + BAD for b in GOOD + BAD]  # fmt: skip
     task = Pairs(vectors, epochs=12, batch_size=8, reader_width=0).fit(pairs, dev=False)
-    assert task.evaluate(pairs).figures["accuracy"] > 0.95
+    assert task.evaluate(pairs).metrics["accuracy"] > 0.95
     scores = [(text, 5.0 if label == "+" else 0.0) for text, label in reviews()]
     fitted = Regress(vectors, epochs=20, batch_size=8).fit(scores, dev=False)
-    assert fitted.evaluate(scores).figures["pearson"] > 0.9
+    assert fitted.evaluate(scores).metrics["pearson"] > 0.9
     choices = [(text, ["good", "bad"], "0" if label == "+" else "1") for text, label in reviews()]
     chosen = Choose(vectors, epochs=20, batch_size=8).fit(choices, dev=False)
-    assert chosen.evaluate(choices).figures["accuracy"] > 0.95
+    assert chosen.evaluate(choices).metrics["accuracy"] > 0.95
 
 
 def test_tag_in_english_and_chinese(vectors, tmp_path):
@@ -296,7 +298,7 @@ def test_tag_in_english_and_chinese(vectors, tmp_path):
     rows += [(["天", "气", "好"], ["B-Y", "I-Y", "O"])]
     task = Tag(vectors, epochs=40, batch_size=2, reader_width=8, learning_rate=0.02, dropout=0)
     task.fit(rows, dev=False, out=tmp_path / "tags")
-    assert task.evaluate(rows).figures["f1"] == 1.0
+    assert task.evaluate(rows).metrics["f1"] == 1.0
     again = Tag.load(tmp_path / "tags")
     (found,) = again.predict([["a", "great", "day"]])
     assert found.tags == task.predict([["a", "great", "day"]])[0].tags
@@ -313,7 +315,7 @@ def test_answers_are_exact_spans(vectors, tmp_path):
     ]  # fmt: skip
     task = Answer(vectors, epochs=5, batch_size=16, reader_width=16, learning_rate=0.01)
     task.fit(rows[:300], dev=False, out=tmp_path / "qa")
-    assert task.evaluate(rows[300:]).figures["exact"] > 0.95
+    assert task.evaluate(rows[300:]).metrics["exact"] > 0.95
     again = Answer.load(tmp_path / "qa")
     (said,) = again.predict(
         [{"question": "How was zzz?", "context": "Paris was sad, zzz was fine."}]
@@ -328,7 +330,7 @@ def test_one_task_goes_on_from_another(vectors):
         (f"{word} again", label) for words, label in ((GOOD, "+"), (BAD, "-")) for word in words
     ]
     second = Classify(first, epochs=1, batch_size=4, learning_rate=1e-5).fit(more, dev=False)
-    assert second.evaluate(more).figures["accuracy"] == 1.0  # it knew before
+    assert second.evaluate(more).metrics["accuracy"] == 1.0  # it knew before
     assert len(second.objective.encoder.added_WD) > len(first.objective.encoder.added_WD)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sememe.text import stream
-from sememe.text.records import decode_documents
 from sememe.text.settings import TextSettings
+from sememe.text.words import decode_documents
 
 Documents = list[list[list[str]]]
 

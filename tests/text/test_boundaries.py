@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from sememe.text.boundaries import raw_sentences, sentence_ends
+from sememe.text.reference import raw_sentences, unicode_sentences
 from sememe.text.settings import TextSettings
-from sememe.text.words import unicode_sentences
+from sememe.text.words import sentence_ends
 
 PARTS = [
     *"aB1 .!?\"“”。！\n…'’é中文\u0301()\u00ad—;,\x85\u2028«»",

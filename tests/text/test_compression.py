@@ -40,7 +40,7 @@ def test_several_streams_in_one_file(tmp_path, words_of, method):
 def test_a_cut_off_stream_is_named(tmp_path, words_of, method):
     path = tmp_path / f"a.txt.{method}"
     path.write_bytes(PACK[method](TEXT)[:-20])
-    with pytest.raises(InputError, match=rf"a\.txt\.{method} is cut off"):
+    with pytest.raises(InputError, match=rf"a\.txt\.{method} is truncated"):
         words_of(path)
 
 
@@ -51,7 +51,7 @@ def test_a_damaged_stream_is_named(tmp_path, words_of, method):
     data[middle : middle + 40] = bytes(40)
     path = tmp_path / f"a.txt.{method}"
     path.write_bytes(bytes(data))
-    with pytest.raises(InputError, match=rf"a\.txt\.{method} is (damaged|cut off|not UTF-8)"):
+    with pytest.raises(InputError, match=rf"a\.txt\.{method} is (damaged|truncated|not UTF-8)"):
         words_of(path)
 
 

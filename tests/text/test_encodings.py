@@ -58,19 +58,29 @@ def test_an_offset_counts_the_mark_and_other_encodings(tmp_path, words_of):
 
 def test_utf8_named_otherwise_is_recognised(tmp_path, words_of):
     path = write(tmp_path / "a.txt", "患者需要治疗。".encode())
-    with pytest.raises(InputError, match=r"a\.txt is not gb18030.*UTF-8: leave --encoding out"):
+    with pytest.raises(InputError, match=r"a\.txt is not gb18030.*--encoding utf-8"):
         words_of(path, encoding="gb18030")
     path = write(tmp_path / "b.txt", "患者".encode("gb18030") + b"\xff\xff")
     with pytest.raises(InputError, match="choose its encoding"):
         words_of(path, encoding="gb18030")
 
 
-def test_a_file_that_replacing_does_not_mend_is_named(tmp_path, words_of):
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "gb18030"])
+def test_utf8_that_another_encoding_reads_too_is_told(tmp_path, words_of, encoding):
+    path = write(tmp_path / "a.txt", "Größe und für Öl".encode())
+    with pytest.warns(UserWarning, match=rf"a\.txt reads as UTF-8, but is read as {encoding}"):
+        words_of(path, encoding=encoding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        words_of(write(tmp_path / "b.txt", b"plain"), encoding=encoding)
+
+
+def test_a_file_that_replacing_does_not_fix_is_named(tmp_path, words_of):
     stray = write(tmp_path / "a.txt", "患者需要治疗。".encode() * 9 + b"\xff")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         words_of(stray, errors="replace", language="zh")
-    with pytest.warns(UserWarning, match=r"b\.txt is hardly UTF-8: \d\d% of it"):
+    with pytest.warns(UserWarning, match=r"b\.txt does not look like UTF-8: \d\d% of it"):
         words_of(
             write(tmp_path / "b.txt", ("患者需要治疗。" * 9 + "ok").encode("gb18030")),
             errors="replace",
@@ -89,4 +99,17 @@ def test_latin1_json_and_csv(tmp_path, words_of):
     path = write(tmp_path / "a.jsonl", '{"text": "Köln"}\n'.encode("latin-1"))
     assert words_of(path, encoding="latin-1") == [[["köln"]]]
     with pytest.raises(InputError, match=r"a\.jsonl is not UTF-8 at byte 11"):
+        words_of(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb2312"])
+def test_chinese_in_another_encoding_is_told(tmp_path, words_of, encoding):
+    path = write(tmp_path / "a.txt", "数学是研究数量的学科，镕。".encode("gb18030"))
+    with pytest.raises(InputError, match=r"it reads as gb18030: try --encoding gb18030"):
+        words_of(path, encoding=encoding)
+
+
+def test_western_text_is_not_taken_for_chinese(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", "Un café crème, déjà vu à Zürich.".encode("latin-1"))
+    with pytest.raises(InputError, match="latin-1"):
         words_of(path)

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from sememe.storage.places import cache_dir
-from sememe.text import library, stream
-from sememe.text import prose as markup
-from sememe.text.prose import plain, prose
+from sememe.machine import cache_dir
+from sememe.text import docstrings as markup, library, stream
+from sememe.text.docstrings import plain, prose
 from sememe.text.settings import TextSettings
 
 
@@ -117,7 +115,7 @@ def small_library(tmp_path, monkeypatch):
         (folder / "tests" / "test_x.py").write_text('"""Tests are not prose at all."""')
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setattr(library, "PACKAGES", ("beta", "alpha", "absent_package"))
-    monkeypatch.setattr(library.metadata, "version", lambda name: "1.0")
+    monkeypatch.setattr(library, "installed_versions", lambda names: dict.fromkeys(names, "1.0"))
     monkeypatch.setattr(library.sysconfig, "get_path", lambda name: str(tmp_path / "none"))
     monkeypatch.setenv("SEMEME_CACHE", str(tmp_path / "cache"))
 
@@ -130,9 +128,13 @@ def test_documents_labels_and_order(small_library):
     ]
 
 
-def test_the_corpus_is_kept_and_mended(small_library):
+def test_the_corpus_is_kept_and_fixed(small_library):
     first = {name: array.copy() for name, array in library.collect().items()}
     (kept,) = (cache_dir() / "library").iterdir()
+    whole = kept.read_bytes()
+    for place in range(len(whole) - 200, len(whole), 10):
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert all(np.array_equal(first[name], own) for name, own in library.collect().items())
     for content in (None, b"broken"):
         if content is not None:
             kept.write_bytes(content)

@@ -1,15 +1,18 @@
 """json lines, csv, tsv and parquet: columns by name, errors with file and line."""
 
 import json
+import sys
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sememe.errors import InputError
+from sememe.errors import InputError, MissingExtraError
+from sememe.examples.labelled.texts import read_texts
 from sememe.text import stream
-from sememe.text.records import decode_documents
 from sememe.text.settings import TextSettings
+from sememe.text.words import decode_documents
 
 ROWS = [
     {"id": 1, "text": "One two.\nThree", "kind": "a", "meta": {"body": "deep"}},
@@ -40,7 +43,7 @@ def as_parquet(path):
 
 @pytest.mark.parametrize("make", [as_json, as_csv, as_parquet])
 def test_texts_and_labels(tmp_path, make):
-    settings = TextSettings(label_field="kind")
+    settings = TextSettings(columns={"label": "kind"})
     records = list(stream.segment(make(tmp_path), settings, workers=1))
     assert [d for record in records for d in decode_documents(record.data)] == EXPECTED
     # The document without a word goes, and its label with it.
@@ -54,28 +57,43 @@ def test_tabs_and_plain_quotes(tmp_path, words_of):
 
 @pytest.mark.parametrize("make", [as_json, as_parquet])
 def test_dotted_names(tmp_path, words_of, make):
-    assert words_of(make(tmp_path), field="meta.body") == [[["deep"]], [["er"]], [["water"]]]
+    assert words_of(make(tmp_path), columns={"text": "meta.body"}) == [
+        [["deep"]],
+        [["er"]],
+        [["water"]],
+    ]
 
 
 @pytest.mark.parametrize("make", [as_json, as_csv, as_parquet])
 def test_a_missing_column_is_named_beside_those_there(tmp_path, words_of, make):
     with pytest.raises(InputError, match=r"a\.\w+.* no (field|column) 'body'.*'text'"):
-        words_of(make(tmp_path), field="body")
+        words_of(make(tmp_path), columns={"text": "body"})
 
 
 @pytest.mark.parametrize(
     ("line", "part"),
     [
         ("{bad", "line 2: not JSON"),
-        ("[1]", "line 2: a list, not an object"),
-        ('{"text": 5}', "line 2: 'text' holds a number"),
-        ('{"other": "x"}', "line 2: there is no field 'text'; the line has 'other'"),
+        ("[1]", "line 2: not an object"),
+        ("[" * 100_000, "line 2: not JSON"),
+        ('{"text": ' + "9" * 5_000 + "}", "line 2: not JSON"),
+        ('{"text": 5}', "line 2: 'text' holds int"),
+        ('{"other": "x"}', "line 2: there is no field 'text'; it has 'other'"),
     ],
 )
 def test_wrong_json_is_named_by_line(tmp_path, words_of, line, part):
     path = write(tmp_path / "a.jsonl", f'{{"text": "fine"}}\n{line}\n')
     with pytest.raises(InputError, match=rf"a\.jsonl, {part}"):
         words_of(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[\n" * 100_000])
+@pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
+def test_json_that_nests_too_deep_is_refused(tmp_path, words_of, name, text):
+    with pytest.raises(InputError, match=name):
+        words_of(write(tmp_path / name, text))
+    with pytest.raises(InputError, match=name):
+        read_texts(tmp_path / name, kind="classify")
 
 
 def test_null_is_an_empty_document(tmp_path, words_of):
@@ -86,7 +104,7 @@ def test_null_is_an_empty_document(tmp_path, words_of):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("n,text\n1,a\n2\n", "line 3: 1 columns, where the first line names 2"),
+        ("n,text\n1,a\n2\n", "line 3: 1 columns, where the first line has 2"),
         ('text\n"a"b\n', "line 2: "),
         ('text\n"open\n', "line 2: unexpected end of data"),
     ],
@@ -134,3 +152,58 @@ def test_a_table_without_names_is_not_printed_whole(tmp_path, words_of):
     (tmp_path / "a.tsv").write_text(f"1\t{'房间太小' * 50}\n", "utf-8")
     with pytest.raises(InputError, match=r"a\.tsv has no column 'text', and its first line is no"):
         words_of(tmp_path / "a.tsv", language="zh")
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_csv_as_spreadsheets_write_it(tmp_path, words_of, mark):
+    content = f'\r\nid{mark}text\r\n1{mark}"a{mark} b"\r\n2{mark}c\r\n'
+    path = write(tmp_path / "a.csv", content)
+    assert words_of(path) == [[["a", "b"]], [["c"]]]
+
+
+def test_a_list_of_objects_is_a_corpus(tmp_path, words_of):
+    path = write(tmp_path / "a.json", '[{"text": "one"},\n {"text": "two"}]')
+    assert words_of(path) == [[["one"]], [["two"]]]
+
+
+def test_an_object_on_a_single_line_is_a_document(tmp_path, words_of):
+    path = write(tmp_path / "a.jsonl", '{"text": "one", "parts": [{"text": "two"}]}\n')
+    assert words_of(path) == [[["one"]]]
+
+
+def test_a_line_in_quotes_is_named_by_its_first_line(tmp_path, words_of):
+    path = write(tmp_path / "a.csv", 'text,label\n"a\nb",x\n"c\nd"\n')
+    with pytest.raises(InputError, match=r"a\.csv, line 4: 1 columns"):
+        words_of(path, columns={"label": "label"})
+
+
+def test_parquet_without_its_library_names_the_extra(tmp_path, words_of, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"a\.parquet.*sememe\[parquet\]"):
+        words_of(write(tmp_path / "a.parquet", "PAR1"))
+
+
+def test_a_line_without_end_is_no_row(tmp_path, monkeypatch, words_of):
+    monkeypatch.setattr("sememe.text.tables._LONGEST_LINE", 1 << 20)
+    with (tmp_path / "a.tsv").open("wb") as file:
+        file.write(b"text\tlabel\n")
+        file.truncate(1 << 24)  # zeros
+    with pytest.raises(InputError, match=r"a\.tsv has a line of 1 MB"):
+        words_of(tmp_path / "a.tsv")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("cell", ["{}", "TCK-{}", "2024-03-{} 09:00"])
+def test_a_column_of_ids_is_told_of_with_samples(tmp_path, words_of, ending, cell):
+    cells, mark = [cell.format(10 + n) for n in range(20)], "\t" if ending == "tsv" else ","
+    lines = [f"ref{mark}text", *(f"{own}{mark}the cat of 12 sat" for own in cells)]
+    if ending == "jsonl":
+        lines = [json.dumps({"ref": own, "text": "the cat of 12 sat"}) for own in cells]
+    path = tmp_path / f"a.{ending}"
+    path.write_text("\n".join(lines))
+    with pytest.warns(UserWarning, match="'ref'") as heard:
+        words_of(path, columns={"text": "ref"})
+    assert f"“{cells[0]}”" in str(heard[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        words_of(path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sememe.text.sections import Parameter, parameters
+from sememe.text.docstrings import Parameter, parameters
 
 NUMPYDOC = """Clip values.
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sememe.text import sentences
+from sememe.text import characters
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_without_splitting_a_line_is_a_sentence(words_of):
 
 
 def test_abbreviations_fit_the_kernel():
-    for word in sentences.ABBREVIATIONS:
+    for word in characters.ABBREVIATIONS:
         assert word.isascii() and word.islower() and len(word) <= 8

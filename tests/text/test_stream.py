@@ -7,8 +7,9 @@ import pytest
 
 from sememe.errors import InputError
 from sememe.text import stream
-from sememe.text.records import decode_documents, encode_documents
+from sememe.text.reference import encode_documents
 from sememe.text.settings import TextSettings
+from sememe.text.words import decode_documents
 
 DEFAULT = TextSettings()
 LONG = "long" * 12

@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from sememe.errors import InputError
-from sememe.text import documents, stream
-from sememe.text.readers import batches, plain
+from sememe.text import documents, sources, stream
 from sememe.text.settings import TextSettings
 
 LINES = "one two\nthree\n"
@@ -94,9 +93,12 @@ def test_nothing_to_read_is_said(tmp_path, words_of, corpus, part):
 
 def test_no_corpus_and_two_pipes_are_refused():
     with pytest.raises(InputError, match="name at least one"):
-        documents.find_sources([])
+        sources.find_sources([])
     with pytest.raises(InputError, match="once only"):
-        documents.find_sources(["-", "-"])
+        sources.find_sources(["-", "-"])
+    with pytest.raises(InputError, match="empty"):  # "$CORPUS" without a value
+        sources.find_sources("")
+    assert not sources.exists("")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all")
@@ -124,22 +126,22 @@ def test_refusals_of_the_system_are_named(tmp_path, words_of, monkeypatch):
 
 def test_plain_text_has_no_labels(tmp_path, words_of):
     with pytest.raises(InputError, match="no column 'kind' for labels"):
-        words_of(write(tmp_path / "a.txt", "x"), label_field="kind")
+        words_of(write(tmp_path / "a.txt", "x"), columns={"label": "kind"})
 
 
 def test_documents_survive_block_borders(tmp_path, words_of, monkeypatch):
     text = "".join(f"wörd{i} 中文。\n" + ("\n" if i % 7 == 0 else "") for i in range(500))
     path = write(tmp_path / "a.txt", text)
     whole = {layout: words_of(path, layout=layout) for layout in ("line", "paragraph", "file")}
-    for module in (batches, documents, sys.modules["sememe.text.readers.sources"]):
+    for module in (documents, sources):
         monkeypatch.setattr(module, "BATCH_SIZE", 61)
-    monkeypatch.setattr(sys.modules["sememe.text.readers.sources"], "_COMPRESSED_SIZE", 13)
+    monkeypatch.setattr(sources, "_COMPRESSED_SIZE", 13)
     for layout, expected in whole.items():
         assert words_of(path, layout=layout) == expected
 
 
 def test_an_endless_document_is_cut(tmp_path, words_of, monkeypatch):
-    monkeypatch.setattr(plain, "LONGEST_DOCUMENT", 1 << 16)
+    monkeypatch.setattr(documents, "LONGEST_DOCUMENT", 1 << 16)
     text = "ab " * 100_000
     found = words_of(write(tmp_path / "a.txt", text), layout="file")
     assert len(found) > 1
@@ -157,3 +159,16 @@ def test_sizes_are_told_for_progress(tmp_path):
         pass
     assert sum(seen) == path.stat().st_size == stream.total_bytes(path)
     assert len(seen) > 1
+
+
+def test_a_pipe_in_a_folder_is_left_out(tmp_path, words_of):
+    write(tmp_path / "a.txt", "x")
+    os.mkfifo(tmp_path / "b.txt")
+    assert words_of(tmp_path) == [[["x"]]]
+
+
+def test_a_lost_link_in_a_folder_is_told_of(tmp_path, words_of):
+    write(tmp_path / "a.txt", "x")
+    (tmp_path / "b.txt").symlink_to(tmp_path / "gone.txt")
+    with pytest.raises(InputError, match=r"b\.txt"):
+        words_of(tmp_path)

@@ -17,8 +17,13 @@ from sememe.text.settings import TextSettings
         ({"language": ""}, "language must be a code"),
         ({"encoding": "utf-99"}, "encoding 'utf-99' is not known"),
         ({"encoding": "base64"}, "not an encoding of text"),
-        ({"field": ""}, "field must name a column"),
+        ({"columns": {"text": ""}}, "not text="),
+        ({"columns": {"body": "x"}}, "not body=x"),
         ({"dictionary": "words.txt"}, "needs language zh"),
+        ({"sentences": 1_000_000_000}, "sentences must be a bool, not 1000000000"),
+        ({"lowercase": "yes"}, "lowercase must be a bool"),
+        ({"language": ["en"]}, "language must be a str"),
+        ({"columns": None}, "columns must be a dict"),
     ],
 )
 def test_bad_settings_are_named(options, part):

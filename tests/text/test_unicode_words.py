@@ -4,13 +4,12 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from sememe.text import characters as ch
-from sememe.text.records import decode_documents
+from sememe.text.reference import reference_records
 from sememe.text.settings import TextSettings
-from sememe.text.words import reference_records, segment_batch
+from sememe.text.words import decode_documents, segment_batch
 
 PIECES = [
     "a", "B", "é", "e\u0301", "\u0301", "İ", "Ⱥ", "\u212a", "ß", "Σ", "中", "文", "か", "\u3099",

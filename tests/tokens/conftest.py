@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from token_texts import to_records
+from token_texts import build_store, to_records
 
 from sememe.tokens.store import TokenStore
 
@@ -25,6 +25,6 @@ def build(tmp_path: Path) -> Callable[..., TokenStore]:
 
     def make(sentences: list[str], name: str = "store", **options: object) -> TokenStore:
         records = [to_records([[sentence.split()]]) for sentence in sentences]
-        return TokenStore.build(tmp_path / name, records, **options)  # type: ignore[arg-type]
+        return build_store(tmp_path / name, records, **options)  # type: ignore[arg-type]
 
     return make

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
-from sememe.tokens.subword_files import END, bpe_engine, wordpiece_engine
-from sememe.tokens.subword_training import FIRST
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.subwords.engines import END, bpe_engine, wordpiece_engine
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.tokens.subwords.training import FIRST
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = ["straw", "##berries", "flight", "##less", "playing", "the", "cafe", "##ing", "hello"]

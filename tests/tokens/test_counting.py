@@ -11,15 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from token_texts import to_records
+from hypothesis import HealthCheck, given, settings, strategies as st
+from token_texts import build_store, to_records
 
 from sememe.errors import WriteError
-from sememe.text.records import Records
+from sememe.text.words import Records
 from sememe.tokens import kernels, reference
-from sememe.tokens.counting import tally
-from sememe.tokens.merging import count_words, merge
+from sememe.tokens.counting import count_words, merge, tally
 from sememe.tokens.store import TokenStore
 
 CHARACTERS = st.characters(blacklist_characters="\x1d\x1e\x1f", blacklist_categories=["Cs"])
@@ -33,10 +31,10 @@ DOCUMENTS = st.lists(st.lists(st.lists(WORDS, max_size=6), max_size=4), max_size
 TEXTS = st.lists(DOCUMENTS, max_size=4)
 
 
-def read(store: TokenStore) -> reference.Encoded:
+def read(store: TokenStore) -> reference.ReferenceStore:
     words = [word.encode("utf-8", "surrogatepass") for word in store.vocabulary]
     arrays = (store.vocabulary.counts, store.ids, store.sentence_ends, store.document_ends)
-    return reference.Encoded(words, *(array.tolist() for array in arrays))
+    return reference.ReferenceStore(words, *(array.tolist() for array in arrays))
 
 
 def random_words(num: int, distinct: int, seed: int = 0) -> list[str]:
@@ -60,7 +58,7 @@ def test_store_equals_the_plain_reference(
     if not expected.words:
         return
     options = {"min_count": min_count, "workers": workers}
-    store = TokenStore.build(tmp_path / "store", records, **options)
+    store = build_store(tmp_path / "store", records, **options)
     assert read(store) == expected
     ordered = [store.vocabulary[word_id] for word_id in store.vocabulary.order.tolist()]
     assert [word.encode() for word in ordered] == sorted(expected.words)
@@ -73,12 +71,12 @@ def test_counts_stay_exact_when_tables_spill(tmp_path: Path, min_count: int, wor
     records = in_batches(words)
     options = {"workers": workers, "memory": 1 << 16}
     found = tally(records, tmp_path, keep_ids=False, **options)
-    assert sum(len(worker.generations) for worker in found.workers) > 5
+    assert sum(len(worker.generations) for worker in found) > 5
     vocabulary = merge(found, min_count=min_count, workers=workers, memory=1 << 16).vocabulary
     expected = {word: num for word, num in Counter(words).items() if num >= min_count}
     assert dict(zip(vocabulary, vocabulary.counts.tolist(), strict=True)) == expected
 
-    store = TokenStore.build(tmp_path / "store", records, min_count=min_count, **options)
+    store = build_store(tmp_path / "store", records, min_count=min_count, **options)
     assert read(store) == reference.encode(records, min_count)
 
 
@@ -90,7 +88,7 @@ def test_nothing_depends_on_workers_memory_or_batches(tmp_path: Path) -> None:
         [(1, 1 << 28, 100), (2, 1 << 28, 7), (4, 1 << 16, 33), (3, 1 << 17, 2_000)]
     ):
         records = [to_records(sentences[at : at + size]) for at in range(0, len(sentences), size)]
-        store = TokenStore.build(
+        store = build_store(
             tmp_path / str(index), records, min_count=2, workers=workers, memory=memory
         )
         manifests.append(store.manifest)
@@ -105,7 +103,7 @@ def test_words_with_equal_hashes_are_told_apart(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(kernels, "is_same", kernels.is_same.py_func)
     monkeypatch.setattr(kernels, "find_word", kernels.find_word.py_func)
     monkeypatch.setattr(kernels, "hash_word", kernels.hash_word.py_func)
-    monkeypatch.setattr(kernels, "mix", lambda key: np.uint64(key) & np.uint64(0))
+    monkeypatch.setattr(kernels, "fast_mix", lambda key: np.uint64(key) & np.uint64(0))
     words = ["longer-than-eight-1", "longer-than-eight-2", "longer-than-eight", "longer-than-8"]
     text = [*words, *words[:2], words[0]]
     data = np.frombuffer(to_records([[text]]).data, np.uint8)
@@ -134,13 +132,13 @@ def test_an_error_of_the_text_comes_through_and_scratch_goes(tmp_path: Path) -> 
         raise RuntimeError("the text broke off")
 
     with pytest.raises(RuntimeError, match="broke off"):
-        TokenStore.build(tmp_path / "store", broken(), workers=2)
+        build_store(tmp_path / "store", broken(), workers=2)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_document_that_is_not_closed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="whole documents"):
-        TokenStore.build(tmp_path / "store", [Records(b"a\x1f\x1e", None)])
+        build_store(tmp_path / "store", [Records(b"a\x1f\x1e", None)])
 
 
 def test_an_error_of_a_worker_comes_through(
@@ -151,7 +149,7 @@ def test_an_error_of_a_worker_comes_through(
 
     monkeypatch.setattr("sememe.tokens.counting.Generation.__init__", full)
     with pytest.raises(OSError, match="No space") as caught:
-        TokenStore.build(tmp_path / "store", in_batches(random_words(9_000, 9_000)), memory=1 << 16)
+        build_store(tmp_path / "store", in_batches(random_words(9_000, 9_000)), memory=1 << 16)
     assert not isinstance(caught.value, WriteError)
     assert list(tmp_path.iterdir()) == []
 
@@ -161,10 +159,11 @@ import re, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from token_texts import distinct_words
+from token_texts import build_store
 from sememe.tokens.store import TokenStore
 peaks = []
 for num in (100_000, 3_000_000):
-    store = TokenStore.build(sys.argv[1], distinct_words(num), min_count=2, memory=16 << 20)
+    store = build_store(sys.argv[1], distinct_words(num), min_count=2, memory=16 << 20)
     assert store.manifest["num_distinct"] == num + 1 and list(store.vocabulary) == ["again"]
     # What getrusage tells includes the process that started this one.
     status = Path("/proc/self/status").read_text()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
+from token_texts import build_store
 
 from sememe.errors import ArtifactError, OptionError
-from sememe.tokens import joining, phrases, reference
+from sememe.tokens import phrases, reference
 from sememe.tokens.phrases import find_phrases, score_pairs
 from sememe.tokens.store import TokenStore
 
@@ -87,7 +87,7 @@ def test_blocks_do_not_show(build: Build, monkeypatch: pytest.MonkeyPatch, block
     expected = reference.score_pairs(sentences_of(store), **options)  # type: ignore[arg-type]
     assert expected
     monkeypatch.setattr(phrases, "_BLOCK", block)
-    monkeypatch.setattr(joining, "_BLOCK", block)
+    monkeypatch.setattr(phrases, "_BLOCK", block)
     assert scores_of(store, **options) == expected
     derived = find_phrases(store, **options)  # type: ignore[arg-type]
     assert sentences_of(derived) == [
@@ -158,7 +158,7 @@ def test_labels_follow(tmp_path: Path) -> None:
     from token_texts import to_records
 
     records = [to_records([[["a", "b"]], [["a", "b"]], [["c"]]], ["x", "y", "x"])]
-    store = find_phrases(TokenStore.build(tmp_path / "s", records), min_count=0, threshold=0)
+    store = find_phrases(build_store(tmp_path / "s", records), min_count=0, threshold=0)
     assert list(store.vocabulary) == ["a_b", "c"]
     assert store.labels == ["x", "y"]
     assert store.label_ids is not None and store.label_ids.tolist() == [0, 1, 0]
@@ -180,7 +180,7 @@ def test_a_failed_join_leaves_nothing_behind(
     def broken(*_: object) -> None:
         raise ArtifactError("broken off")
 
-    monkeypatch.setattr(joining, "write_manifest", broken)
+    monkeypatch.setattr(phrases, "write_manifest", broken)
     with pytest.raises(ArtifactError, match="broken off"):
         find_phrases(store, min_count=2, threshold=3)
     assert [path.name for path in tmp_path.iterdir()] == ["store"]

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hearing import Notes
+from recorded_notes import Notes
 from sememe.errors import InputError, OptionError
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
-from sememe.tokens.store import TokenStore, open_or_build
+from sememe.tokens.caching import open_or_build
+from sememe.tokens.store import TokenStore
 
 SETTINGS = TextSettings(language="none")
 TEXT = "the cat sat\non the mat\n猫 坐 着\n"
@@ -182,8 +183,9 @@ def test_chinese_text_is_cut_and_kept(tmp_path: Path) -> None:
         ("none", "国 王 在 早 上\n", False),
         ("en", "王は猫を見た。\n", False),
         ("en", "The word for king is 王.\n", False),
+        ("zh", "国王在早上看见了女王。\n".encode("gb18030").decode("latin-1"), True),
     ],
-    ids=["uncut", "cut", "blanks", "japanese", "english"],
+    ids=["uncut", "cut", "blanks", "japanese", "english", "wrong encoding"],
 )
 def test_chinese_that_is_not_cut_is_told_of(tmp_path, language, words, is_told):
     path, heard = tmp_path / "text.txt", Notes()

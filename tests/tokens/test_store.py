@@ -14,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from token_texts import to_records
+from token_texts import build_store, to_records
 
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError
-from sememe.text.records import Records
-from sememe.tokens.locking import locked
+from sememe.storage.folder import locked
+from sememe.text.settings import TextSettings
+from sememe.text.words import Records
+from sememe.tokens.caching import open_or_build
 from sememe.tokens.store import TokenStore
 
 Build = Callable[..., TokenStore]
@@ -30,7 +32,7 @@ def labelled(tmp_path: Path) -> TokenStore:
         to_records([[["a", "b"]], [["c"]]], ["animals", "动物"]),
         to_records([[["a"]]], ["animals"]),
     ]
-    return TokenStore.build(tmp_path / "labelled", records)
+    return build_store(tmp_path / "labelled", records)
 
 
 def visible(folder: Path) -> list[str]:
@@ -57,7 +59,7 @@ def test_chinese_words_are_found_again(build: Build) -> None:
 
 def test_empty_sentences_go_and_empty_documents_stay(tmp_path: Path) -> None:
     records = [to_records([[["a"], [], ["b"]], [], [[]], [["c"]]], ["1", "2", "3", "4"])]
-    store = TokenStore.build(tmp_path / "store", records)
+    store = build_store(tmp_path / "store", records)
     assert store.sentence_ends.tolist() == [1, 2, 3]
     assert store.document_ends.tolist() == [2, 2, 2, 3]
     assert store.labels is not None and store.label_ids is not None
@@ -69,14 +71,14 @@ def test_labels_are_kept_and_missing_ones_are_empty(tmp_path: Path) -> None:
     assert store.labels == ["animals", "动物"]
     assert store.label_ids is not None and store.label_ids.tolist() == [0, 1, 0]
     mixed = [to_records([[["a"]]]), to_records([[["b"]]], ["x"])]
-    store = TokenStore.build(tmp_path / "mixed", mixed)
+    store = build_store(tmp_path / "mixed", mixed)
     assert store.labels == ["x", ""]
     assert store.label_ids is not None and store.label_ids.tolist() == [1, 0]
 
 
 def test_labels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="1 documents and 2 labels"):
-        TokenStore.build(tmp_path / "store", [to_records([[["a"]]], ["x", "y"])])
+        build_store(tmp_path / "store", [to_records([[["a"]]], ["x", "y"])])
     assert visible(tmp_path) == []
 
 
@@ -85,9 +87,7 @@ def test_labels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 )
 def test_ids_widen_with_the_vocabulary(tmp_path: Path, num_words: int, dtype: type) -> None:
     words = [f"w{number:05}" for number in range(num_words)]
-    store = TokenStore.build(
-        tmp_path / "store", [to_records([[words, ["rare"], words]])], min_count=2
-    )
+    store = build_store(tmp_path / "store", [to_records([[words, ["rare"], words]])], min_count=2)
     assert store.ids.dtype == dtype
     assert len(store.vocabulary) == num_words
     assert store.ids[num_words] == num_words  # the rare word, the largest id that must fit
@@ -109,7 +109,7 @@ def test_blocks_give_ids_and_ends(build: Build) -> None:
 def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
     for records in ([], [to_records([])], [to_records([[], [[]]])]):
         with pytest.raises(InputError, match="The corpus has no words"):
-            TokenStore.build(tmp_path / "store", records)
+            build_store(tmp_path / "store", records)
     assert visible(tmp_path) == []
 
 
@@ -173,6 +173,17 @@ def test_every_changed_byte_is_noticed(tmp_path: Path, name: str) -> None:
             TokenStore.open(store.path, verify=True)
 
 
+@pytest.mark.parametrize("name", ["ids.bin", "sentence_ends.bin", "document_ends.bin"])
+def test_a_damaged_store_is_not_trained_on(build: Build, name: str) -> None:
+    """An id or an end that points nowhere would lead a kernel out of its arrays."""
+    store = build(TEXT)
+    content = bytearray((store.path / name).read_bytes())
+    content[0] = 0xEE
+    (store.path / name).write_bytes(content)
+    with pytest.raises(ArtifactError, match=name):
+        open_or_build(TokenStore.open(store.path), TextSettings(), min_count=1)
+
+
 def test_vocabulary_and_manifest_are_checked_without_verify(build: Build) -> None:
     store = build(TEXT)
     for name in ("vocabulary.safetensors", "sememe.json"):
@@ -211,12 +222,13 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from test_store import many_words
 from sememe.errors import WriteError
+from token_texts import build_store
 from sememe.tokens.store import TokenStore
 folder = Path(sys.argv[1])
-TokenStore.build(folder / "warm", many_words(1))  # compile before files are kept small
+build_store(folder / "warm", many_words(1))  # compile before files are kept small
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
 try:
-    TokenStore.build(folder / "store", many_words(60), memory=1 << 20)
+    build_store(folder / "store", many_words(60), memory=1 << 20)
 except WriteError as error:
     print("WriteError", error)
 print(sorted(path.name for path in folder.iterdir()))
@@ -254,10 +266,10 @@ def test_what_a_killed_build_left_goes_at_the_next(tmp_path: Path, build: Build)
     script = (
         "import os, sys, time\nfrom pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_store import many_words\nfrom sememe.tokens.store import TokenStore\n"
+        "from test_store import many_words\nfrom token_texts import build_store\n"
         "def records():\n    yield from many_words(3)\n    print('here', flush=True)\n"
         "    time.sleep(60)\n"
-        f"TokenStore.build({str(tmp_path / 'store')!r}, records())\n"
+        f"build_store({str(tmp_path / 'store')!r}, records())\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"here\n"
@@ -276,7 +288,7 @@ def test_a_second_builder_waits_for_the_first(tmp_path: Path) -> None:
     order: list[str] = []
 
     def second() -> None:
-        TokenStore.build(tmp_path / "store", [to_records([[["b"]]])], note=notes.append)
+        build_store(tmp_path / "store", [to_records([[["b"]]])], note=notes.append)
         order.append("second")
 
     with locked(tmp_path / "store", notes.append):
@@ -294,7 +306,7 @@ def test_a_second_builder_waits_for_the_first(tmp_path: Path) -> None:
 
 def _build_often(path: Path, number: int) -> None:
     for _ in range(3):
-        TokenStore.build(path, [to_records([[[f"word{number}"] * 50]])])
+        build_store(path, [to_records([[[f"word{number}"] * 50]])])
 
 
 def test_processes_that_build_one_store_do_not_mix(tmp_path: Path) -> None:

@@ -14,22 +14,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from hearing import Notes
+from recorded_notes import Notes
 
 pytest.importorskip("tokenizers")
 from subword_texts import bpe, hard_texts, wordpiece
 
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError
-from sememe.text.boundaries import raw_sentences
-from sememe.text.readers.batches import Batch
-from sememe.text.records import Records
+from sememe.text.documents import DocumentBatch
+from sememe.text.reference import raw_sentences
 from sememe.text.settings import TextSettings
-from sememe.tokens.chunks import Lexicon, Pieces, cutter
-from sememe.tokens.subword_store import SubwordStore, open_or_build_subwords
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.text.words import Records
+from sememe.tokens.subwords.chunks import ChunkLexicon, Pieces, cutter
+from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 PIECES, BYTES = wordpiece(), bpe()
 TEXT = "The strawberries. Flightless!\nHello 北京 the café.\n"
@@ -62,9 +61,9 @@ def marked(store: SubwordStore, tokenizer: SubwordTokenizer) -> str:
 def pieces_of(documents: list[str], tokenizer: SubwordTokenizer, own: TextSettings) -> Pieces:
     """Cut documents without writing a store."""
     texts = [text.encode() for text in documents]
-    batch = Batch(b"".join(texts), np.cumsum([len(text) for text in texts]), None)
+    batch = DocumentBatch(b"".join(texts), np.cumsum([len(text) for text in texts]), None)
     with cutter(tokenizer, own, 1, 1 << 20) as cut:
-        return cut.cut(batch)
+        return cut(batch)
 
 
 def split(pieces: Pieces) -> list[list[list[int]]]:
@@ -147,7 +146,7 @@ def test_labels_follow_their_documents(tmp_path: Path) -> None:
     rows = [("the", "a"), (" ", "b"), ("hello", "动物"), ("the", "a")]
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(json.dumps({"text": t, "kind": k}) for t, k in rows))
-    store = open_or_build_subwords(path, PIECES, text=TextSettings(label_field="kind"))
+    store = open_or_build_subwords(path, PIECES, text=TextSettings(columns={"label": "kind"}))
     assert store.labels is not None and store.label_ids is not None
     assert [store.labels[label] for label in store.label_ids] == ["a", "动物", "a"]
     assert store.num_documents == 3
@@ -174,7 +173,7 @@ def test_threads_and_little_memory_change_nothing(
 def test_a_full_lexicon_starts_again() -> None:
     words = [f"a{number}" for number in range(3_000)]
     data = ("\x1f".join(words) + "\x1f\x1e\x1d").encode()
-    small, large = Lexicon(PIECES, 1 << 12), Lexicon(PIECES, 1 << 24)
+    small, large = ChunkLexicon(PIECES, 1 << 12), ChunkLexicon(PIECES, 1 << 24)
     for _ in range(2):
         for one, other in zip(
             small.cut(Records(data, None)), large.cut(Records(data, None)), strict=True
@@ -228,7 +227,7 @@ def labelled(tmp_path: Path) -> SubwordStore:
     path = tmp_path / "rows.csv"
     path.write_text("text,label\nthe hello,x\nthe,y\n")
     return open_or_build_subwords(
-        path, PIECES, text=TextSettings(label_field="label"), path=tmp_path / "labelled"
+        path, PIECES, text=TextSettings(columns={"label": "label"}), path=tmp_path / "labelled"
     )
 
 
@@ -257,7 +256,8 @@ def test_a_damaged_store_is_built_again(text: Path, tmp_path: Path) -> None:
 
 
 def test_other_kinds_of_stores_are_refused(text: Path, tmp_path: Path) -> None:
-    from sememe.tokens.store import TokenStore, open_or_build
+    from sememe.tokens.caching import open_or_build
+    from sememe.tokens.store import TokenStore
 
     words = open_or_build(text, TextSettings(), min_count=1, path=tmp_path / "words")
     pieces = open_or_build_subwords(text, PIECES, path=tmp_path / "pieces")
@@ -313,7 +313,7 @@ def test_what_a_killed_build_left_goes_at_the_next(tmp_path: Path) -> None:
     script = (
         f"import sys, time\nsys.path.insert(0, {here!r})\n"
         "from subword_texts import wordpiece\n"
-        "from sememe.tokens.subword_store import open_or_build_subwords\n"
+        "from sememe.tokens.subwords.store import open_or_build_subwords\n"
         "def texts():\n"
         "    for _ in range(400): yield 'the hello ' * 2000\n"
         "    print('here', flush=True)\n"

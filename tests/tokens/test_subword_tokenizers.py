@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ pytest.importorskip("tokenizers")
 from subword_texts import CHARACTERS, bpe, hard_texts, wordpiece
 
 from sememe.errors import ArtifactError, OptionError, SememeError, UnknownWordError
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 PIECES, BYTES = wordpiece(), bpe()
 
@@ -168,7 +170,9 @@ def test_every_form_is_read(tmp_path: Path, tokenizer: SubwordTokenizer, names: 
         text = f"Hello Strawberries the {CHARACTERS}"
         assert again.encode(text).ids.tolist() == tokenizer.encode(text).ids.tolist()
         assert (again.kind, again.vocab_size) == (tokenizer.kind, tokenizer.vocab_size)
-        assert (again.special_ids, again.parts) == (tokenizer.special_ids, tokenizer.parts)
+        assert again.special_ids == tokenizer.special_ids
+        for option in ("lowercase", "strip_accents", "split_chinese"):
+            assert getattr(again, option) == getattr(tokenizer, option)
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
@@ -202,15 +206,15 @@ def test_the_fingerprint_tells_tokenizers_apart(tmp_path: Path) -> None:
     ("files", "said"),
     [
         ({}, "no tokenizer"),
-        ({"tokenizer.json": "{"}, "tokenizer.json is not a tokenizer"),
-        ({"tokenizer.json": '{"model": {}}'}, "tokenizer.json is not a tokenizer"),
+        ({"tokenizer.json": "{"}, "tokenizer.json cannot be used"),
+        ({"tokenizer.json": '{"model": {}}'}, "tokenizer.json cannot be used"),
         ({"vocab.txt": "the\n##s\n"}, r"lacks \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"),
         ({"vocab.txt": ""}, "is empty"),
         ({"vocab.json": '{"a": 0}'}, "merges.txt is missing"),
         ({"vocab.json": '{"a": 0}', "merges.txt": ""}, r"lacks <\|endoftext\|>"),
-        ({"vocab.json": '{"a": "x"}', "merges.txt": ""}, "map each token to its id"),
+        ({"vocab.json": '{"a": "x"}', "merges.txt": ""}, "vocab.json cannot be used"),
         ({"vocab.json": '{"a": 0}', "merges.txt": "#version: 0.2\na\n"}, "line 2: 'a' is not two"),
-        ({"vocab.json": '{"a": 0}', "merges.txt": "a b\n"}, "do not fit"),
+        ({"vocab.json": '{"a": 0}', "merges.txt": "a b\n"}, "cannot be used: .*out of vocabulary"),
         ({"vocab.txt": "[PAD]\n", "tokenizer_config.json": "[]"}, "no JSON object"),
     ],
 )  # fmt: skip
@@ -250,3 +254,95 @@ def test_what_is_saved_can_be_saved_again(tmp_path: Path) -> None:
     assert config["model_max_length"] == 512 and config["do_lower_case"] is True
     assert (tmp_path / "model.safetensors").read_text() == "weights"
     assert issubclass(ArtifactError, SememeError)
+
+
+def changed_json(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Write a tokenizer, and change its tokenizer.json."""
+    wordpiece().save(folder)
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text("utf-8"))
+    change(content)
+    file.write_text(json.dumps(content), "utf-8")
+    return folder
+
+
+def replacing(pattern: dict[str, str], content: str, num: int) -> dict[str, Any]:
+    part = {"type": "Replace", "pattern": pattern, "content": content}
+    return {"type": "Sequence", "normalizers": [part] * num}
+
+
+BOMBS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "chained replacements": lambda all_: all_.update(
+        normalizer=replacing({"String": "a"}, "aa", 60)
+    ),
+    "replacements between characters": lambda all_: all_.update(
+        normalizer=replacing({"Regex": "x*"}, "y", 60)
+    ),
+    "replacements in the decoder": lambda all_: all_.update(
+        decoder={
+            "type": "Sequence",
+            "decoders": replacing({"String": "a"}, "aa", 60)["normalizers"],
+        }
+    ),
+    "a huge id": lambda all_: all_["model"]["vocab"].update(the=10**9),
+    "the hugest id": lambda all_: all_["model"]["vocab"].update(the=2**32 - 1),
+    "one id for two tokens": lambda all_: all_["model"]["vocab"].update(the=5),
+    "a negative id": lambda all_: all_["model"]["vocab"].update(the=-1),
+    "an id that is no number": lambda all_: all_["model"]["vocab"].update(the="1"),
+    "a wrong pattern": lambda all_: all_.update(normalizer=replacing({"Regex": "["}, "a", 1)),
+    "no model": lambda all_: all_.pop("model"),
+    "a model that is a list": lambda all_: all_.update(model=[]),
+    "a vocabulary that is a number": lambda all_: all_["model"].update(vocab=5),
+    "added tokens that are a number": lambda all_: all_.update(added_tokens=5),
+    "an unknown model": lambda all_: all_["model"].update(type="Unigram", vocab=[["a", 0.5]]),
+}
+
+
+@pytest.mark.parametrize("change", BOMBS.values(), ids=BOMBS.keys())
+def test_bombs_are_refused_before_they_go_off(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    with pytest.raises(ArtifactError, match=r"tokenizer"):
+        SubwordTokenizer.load(changed_json(tmp_path, change))
+
+
+@pytest.mark.parametrize("text", ['{"model": ' * 100_000, "[" * 100_000, "1" * 5_000, "null", "{"])
+def test_json_that_is_no_tokenizer_is_refused(tmp_path: Path, text: str) -> None:
+    wordpiece().save(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(text, "utf-8")
+    with pytest.raises(ArtifactError, match=r"tokenizer\.json"):
+        SubwordTokenizer.load(tmp_path)
+
+
+def test_a_pattern_that_panics_ends_in_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    normalizer = replacing({"Regex": "(a+)+$"}, "b", 1)
+    own = SubwordTokenizer.load(
+        changed_json(tmp_path, lambda all_: all_.update(normalizer=normalizer))
+    )
+    with pytest.raises(ArtifactError, match="retry-limit"):
+        own.encode("a" * 30_000 + "c")
+    capfd.readouterr()  # the library's own report of the panic
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"eos_token": ["a"]},
+        {"eos_token": 5},
+        {"eos_token": {"content": [1]}},
+        {"do_lower_case": "x"},
+    ],
+)
+def test_options_of_the_wrong_type_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    wordpiece().save(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options), "utf-8")
+    with pytest.raises(ArtifactError, match=str(tmp_path)):
+        SubwordTokenizer.load(tmp_path)
+
+
+def test_half_a_surrogate_pair_is_cut_as_an_unknown_character() -> None:
+    found = wordpiece().encode("the \ud800 cat")
+    assert found.ends[-1] == len("the \ud800 cat")

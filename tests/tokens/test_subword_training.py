@@ -17,9 +17,9 @@ from subword_texts import HARD
 from sememe.errors import InputError, OptionError
 from sememe.progress import SILENT
 from sememe.text.settings import TextSettings
-from sememe.tokens import subword_training
-from sememe.tokens.subword_training import FIRST, train_tokenizer
-from sememe.tokens.subwords import SubwordTokenizer
+from sememe.tokens.subwords import training
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer, TokenizerConfig
+from sememe.tokens.subwords.training import FIRST
 
 BLANKS = " \t\n\v\f\r"
 ENGLISH = ["The strawberries were playing in the flightless café, and the berries played."] * 20
@@ -41,8 +41,8 @@ RUN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from test_subword_training import hard_corpus
-from sememe.tokens.subword_training import train_tokenizer
-print(train_tokenizer(hard_corpus(), kind=sys.argv[2], vocab_size=600).fingerprint)
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer, TokenizerConfig
+print(SubwordTokenizer.train(hard_corpus(), kind=sys.argv[2], vocab_size=600).fingerprint)
 """
 
 
@@ -53,14 +53,16 @@ def test_two_processes_learn_the_same(kind: str) -> None:
         subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
     ]
     assert runs[0] == runs[1] != ""
-    own = train_tokenizer(hard_corpus(), kind=kind, vocab_size=600, workers=1)
+    own = SubwordTokenizer.train(hard_corpus(), kind=kind, vocab_size=600, workers=1)
     assert own.fingerprint == runs[0].strip()
-    less = train_tokenizer(hard_corpus(), kind=kind, vocab_size=600, workers=3, memory=1 << 16)
+    less = SubwordTokenizer.train(
+        hard_corpus(), kind=kind, vocab_size=600, workers=3, memory=1 << 16
+    )
     assert less.fingerprint == own.fingerprint
 
 
 def test_special_tokens_have_the_ids_of_bert() -> None:
-    own = train_tokenizer(ENGLISH, vocab_size=250)
+    own = SubwordTokenizer.train(ENGLISH, vocab_size=250)
     ids = (own.pad_id, own.unk_id, own.cls_id, own.sep_id, own.mask_id)
     assert ids == (0, 100, 101, 102, 103)
     assert tokens(own)[: len(FIRST)] == list(FIRST) and own.token(42) == "[unused42]"
@@ -68,17 +70,17 @@ def test_special_tokens_have_the_ids_of_bert() -> None:
 
 
 def test_words_become_pieces() -> None:
-    own = train_tokenizer(ENGLISH, vocab_size=200)
+    own = SubwordTokenizer.train(ENGLISH, vocab_size=200)
     pieces = [own.token(number) for number in own.encode("strawberries berries cafe").ids]
     assert "[UNK]" not in pieces and len(pieces) < len("strawberriesberriescafe")
-    large = train_tokenizer(ENGLISH, vocab_size=5_000)
+    large = SubwordTokenizer.train(ENGLISH, vocab_size=5_000)
     assert large.vocab_size < 5_000
     assert [large.token(n) for n in large.encode("Strawberries").ids] == ["strawberries"]
 
 
 def test_the_text_that_was_learned_is_never_unknown() -> None:
     corpus = hard_corpus()
-    own = train_tokenizer(corpus, vocab_size=1_000, coverage=1.0)
+    own = SubwordTokenizer.train(corpus, vocab_size=1_000, coverage=1.0)
     assert not any((own.encode(text, specials=False).ids == own.unk_id).any() for text in corpus)
 
 
@@ -86,35 +88,33 @@ def test_words_and_counts_are_those_of_the_tokenizer() -> None:
     """Counting chunks first gives the words that the tokenizer itself would count."""
     corpus = hard_corpus()
     for own in (
-        train_tokenizer(corpus, vocab_size=1_000),
-        train_tokenizer(corpus, kind="bpe", vocab_size=400),
-        train_tokenizer(corpus, vocab_size=1_000, text=TextSettings(lowercase=False)),
+        SubwordTokenizer.train(corpus, vocab_size=1_000),
+        SubwordTokenizer.train(corpus, kind="bpe", vocab_size=400),
+        SubwordTokenizer.train(corpus, vocab_size=1_000, text=TextSettings(lowercase=False)),
     ):
         plain = [text.translate(dict.fromkeys(range(28, 32), " ")) for text in corpus]
         expected = Counter(word for text in plain for word in own.words_of(text.strip(BLANKS)))
-        config = subword_training.TokenizerConfig()
-        chunks = subword_training._count_chunks(
-            corpus, own, TextSettings(), config, 1 << 20, SILENT
-        )
-        assert subword_training.count_words(chunks, own) == expected
+        config = TokenizerConfig()
+        chunks = training._count_chunks(corpus, own, TextSettings(), config, 1 << 20, SILENT)
+        assert training.count_words(chunks, own) == expected
 
 
 def test_case_and_accents() -> None:
     corpus = ["Zoë Zoë naïve"] * 9
-    plain = train_tokenizer(corpus, vocab_size=200)
+    plain = SubwordTokenizer.train(corpus, vocab_size=200)
     assert plain.lowercase and plain.strip_accents and "zoe" in plain
-    kept = train_tokenizer(corpus, vocab_size=200, accents="keep")
+    kept = SubwordTokenizer.train(corpus, vocab_size=200, accents="keep")
     assert kept.lowercase and not kept.strip_accents and "zoë" in kept
-    cased = train_tokenizer(corpus, vocab_size=200, text=TextSettings(lowercase=False))
+    cased = SubwordTokenizer.train(corpus, vocab_size=200, text=TextSettings(lowercase=False))
     assert not cased.lowercase and not cased.strip_accents and "Zoë" in cased
-    both = train_tokenizer(
+    both = SubwordTokenizer.train(
         corpus, vocab_size=200, accents="strip", text=TextSettings(lowercase=False)
     )
     assert "Zoe" in both
 
 
 def test_chinese_characters_stand_alone() -> None:
-    own = train_tokenizer(CHINESE, vocab_size=300, text=TextSettings(language="zh"))
+    own = SubwordTokenizer.train(CHINESE, vocab_size=300, text=TextSettings(language="zh"))
     learned = tokens(own)[len(FIRST) :]
     assert {"我", "北", "京", "。"} <= set(learned)
     assert not any(len(token) > 1 and "京" in token for token in learned)
@@ -122,7 +122,7 @@ def test_chinese_characters_stand_alone() -> None:
 
 
 def test_bytes() -> None:
-    own = train_tokenizer(ENGLISH + CHINESE, kind="bpe", vocab_size=320)
+    own = SubwordTokenizer.train(ENGLISH + CHINESE, kind="bpe", vocab_size=320)
     assert own.vocab_size == 320 and own.end_id == 319
     assert tokens(own)[0] == "!" and len(tokens(own)[255]) == 1
     assert "Ġthe" in own and not own.lowercase
@@ -132,19 +132,19 @@ def test_bytes() -> None:
 
 def test_the_rarest_characters_are_left_out() -> None:
     corpus = ["aaaa bbbb"] * 1_000 + ["rare: ж ж"]
-    own = train_tokenizer(corpus, vocab_size=200, coverage=0.99)
+    own = SubwordTokenizer.train(corpus, vocab_size=200, coverage=0.99)
     assert "ж" not in own and own.encode("ж").ids.tolist() == [own.unk_id]
-    assert "ж" in train_tokenizer(corpus, vocab_size=200, coverage=1.0)
+    assert "ж" in SubwordTokenizer.train(corpus, vocab_size=200, coverage=1.0)
 
 
 def test_a_long_text_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     words = Counter({"the": 900, "of": 99, "rare": 1})
-    assert Counter(" ".join(subword_training._repeated(words)).split()) == words
-    monkeypatch.setattr(subword_training, "_MOST_WORDS", 100)
-    thinned = Counter(" ".join(subword_training._repeated(words)).split())
+    assert Counter(" ".join(training._repeated(words)).split()) == words
+    monkeypatch.setattr(training, "_MOST_WORDS", 100)
+    thinned = Counter(" ".join(training._repeated(words)).split())
     assert thinned == {"the": 90, "of": 10}
-    monkeypatch.setattr(subword_training, "_WORDS_AT_ONCE", 7)
-    assert Counter(" ".join(subword_training._repeated(words)).split()) == thinned
+    monkeypatch.setattr(training, "_WORDS_AT_ONCE", 7)
+    assert Counter(" ".join(training._repeated(words)).split()) == thinned
 
 
 @pytest.mark.parametrize(
@@ -155,33 +155,33 @@ def test_a_long_text_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
             r"too small: 104 special tokens, 19 characters and .* lower coverage",
         ),
         ({"vocab_size": 256, "kind": "bpe"}, r"too small: 256 bytes and .*endoftext"),
-        ({"vocab_size": 0}, "vocab_size must lie between"),
+        ({"vocab_size": 0}, "vocab_size must be between"),
         ({"kind": "unigram"}, "kind must be one of wordpiece, bpe"),
         ({"accents": "maybe"}, "accents must be one of"),
-        ({"coverage": 1.5}, "coverage must lie"),
+        ({"coverage": 1.5}, "coverage must be"),
         ({"vocabulary": 5}, "no option vocabulary"),
     ],
 )
 def test_absurd_options_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        train_tokenizer(ENGLISH, **options)
+        SubwordTokenizer.train(ENGLISH, **options)
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 @pytest.mark.parametrize("corpus", [[], [" \n\t"], iter([])])
 def test_an_empty_corpus_is_refused(kind: str, corpus: Any) -> None:
     with pytest.raises(InputError, match="no text"):
-        train_tokenizer(corpus, kind=kind, vocab_size=300)
+        SubwordTokenizer.train(corpus, kind=kind, vocab_size=300)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="There is no file"):
-        train_tokenizer(str(tmp_path / "nothing"))
+        SubwordTokenizer.train(str(tmp_path / "nothing"))
 
 
 def test_too_little_text_is_said() -> None:
-    from hearing import Notes  # another process imports this file alone
+    from recorded_notes import Notes  # another process imports this file alone
 
     notes = Notes()
     SubwordTokenizer.train(ENGLISH, vocab_size=9_000, progress=notes)
-    assert notes.lines[-1].startswith("The text gives only")
+    assert "9,000" in notes.lines[-1]

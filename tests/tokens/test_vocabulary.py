@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sememe.errors import ArtifactError, OptionError, UnknownWordError
 from sememe.storage.tensors import read_tensors, write_tensors
-from sememe.tokens import sorting
-from sememe.tokens.sorting import sort_words
-from sememe.tokens.vocabulary import Vocabulary
+from sememe.tokens.vocabulary import Vocabulary, sort_words
 
 WORDS = ["the", "猫", "cat", "a b", "naïve", "\ud800", "zebra"]
 
@@ -71,6 +69,34 @@ def test_it_comes_back_from_a_file(tmp_path: Path) -> None:
         Vocabulary.from_tensors({**tensors, "word_bytes": tensors["word_bytes"][:-1]})
 
 
+DAMAGE = {
+    "ends that do not rise": {"word_ends": [5, 2, 9, 10]},
+    "ends that wrap round": {"word_ends": [2**63 - 1, -(2**63), 9, 10]},
+    "a negative end": {"word_ends": [-1, 5, 9, 10]},
+    "ends beyond the letters": {"word_ends": [3, 6, 2**40, 10]},
+    "too few letters": {"word_ends": [3, 6, 9, 11]},
+    "an end inside a character": {"word_ends": [3, 4, 9, 10]},
+    "letters that are not UTF-8": {"word_bytes": np.frombuffer(b"the\xff\xff\xffcata", np.uint8)},
+    "ends of another type": {"word_ends": [3.0, 6.0, 9.0, 10.0]},
+    "ends in two dimensions": {"word_ends": [[3], [6], [9], [10]]},
+    "letters of another type": {"word_bytes": np.arange(10, dtype=np.int64)},
+    "negative counts": {"word_counts": [4, 3, -2, 1]},
+    "counts without end": {"word_counts": [2**62, 2**62, 2**62, 1]},
+    "counts of another type": {"word_counts": [True, True, False, True]},
+    "an order beyond the words": {"word_order": [0, 1, 2, 4]},
+    "an order with a word twice": {"word_order": [0, 1, 1, 3]},
+    "a negative order": {"word_order": [0, 1, 2, -1]},
+}
+
+
+@pytest.mark.parametrize("changes", DAMAGE.values(), ids=DAMAGE.keys())
+def test_damaged_vocabularies_are_refused(changes: dict[str, Any]) -> None:
+    tensors = Vocabulary.from_words(["the", "猫", "cat", "a"], [4, 3, 2, 1]).to_tensors()
+    changed = {name: np.asarray(values) for name, values in changes.items()}
+    with pytest.raises(ArtifactError, match=r"vocabulary\.safetensors"):
+        Vocabulary.from_tensors({**tensors, **changed}, "vocabulary.safetensors")
+
+
 def test_records_end_every_word() -> None:
     words = ["a", "猫", "bc"]
     assert Vocabulary.from_words(words).to_records().tobytes() == "a\x1f猫\x1fbc\x1f".encode()
@@ -83,14 +109,13 @@ BYTES = st.one_of(
 )
 
 
-@given(st.lists(BYTES, max_size=40), st.sampled_from([0, 512]))
-def test_words_are_sorted_as_python_sorts_them(words: list[bytes], few: int) -> None:
+@given(st.lists(BYTES, max_size=40))
+def test_words_are_sorted_as_python_sorts_them(words: list[bytes]) -> None:
     word_bytes = np.frombuffer(b"".join(words), np.uint8)
     ends = np.cumsum([len(word) for word in words], dtype=np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting, "_FEW", few)
-        order = sort_words(word_bytes, ends)
-    assert order.tolist() == sorted(range(len(words)), key=lambda index: words[index])
+    assert sort_words(word_bytes, ends).tolist() == sorted(
+        range(len(words)), key=lambda index: words[index]
+    )
 
 
 def test_a_large_vocabulary_is_searched_without_a_dict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,10 @@ from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import write_file
 from sememe.storage.tensors import write_tensors
 from sememe.training import TrainingConfig
+from sememe.training.device import Validation
 from sememe.training.distributed import joined
-from sememe.training.evaluation import Validation
 from sememe.training.loop import Loop
-from sememe.training.run import Run
+from sememe.training.run import TrainingRun
 
 
 class Slow(ToySource):
@@ -42,7 +42,7 @@ def main() -> None:
     keeper = Checkpoints(f"{out}.checkpoints")
     print("ready", flush=True)
     with joined() as processes:
-        run = Run(
+        run = TrainingRun(
             source=Slow(config.batch_size, pause_s), config=config, keeper=keeper, resume=True,
             validation=Validation(ToySource(config.batch_size, seed=9), 3), processes=processes,
         )  # fmt: skip

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hearing import Notes
+from recorded_notes import Notes
 
 torch = pytest.importorskip("torch")
 
-from sememe.options import option  # noqa: E402
-from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.training import TrainingConfig  # noqa: E402
-from sememe.training.averaged_sgd import AveragedSGD, averaged, end_averaged, is_stuck  # noqa: E402
-from sememe.training.evaluation import Validation  # noqa: E402
-from sememe.training.loop import Loop  # noqa: E402
-from sememe.training.run import Run  # noqa: E402
+from sememe.options import option
+from sememe.storage.checkpoints import Checkpoints
+from sememe.training import TrainingConfig
+from sememe.training.device import Validation
+from sememe.training.loop import Loop
+from sememe.training.optimizers import AveragedSGD, averaged, end_averaged, is_stuck
+from sememe.training.run import TrainingRun
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_loop import StopAfter  # noqa: E402
-from toys import ToyObjective, ToySource, assert_equal, weights  # noqa: E402
+from test_loop import StopAfter
+from toys import ToyObjective, ToySource, assert_equal, weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +47,17 @@ class Rising:
 
 
 def run(source: Any = None, objective: Any = None, **options: Any) -> tuple[Any, Loop]:
-    places = {name: options.pop(name) for name in list(options) if name in Run.__dataclass_fields__}
+    places = {
+        name: options.pop(name)
+        for name in list(options)
+        if name in TrainingRun.__dataclass_fields__
+    }
     own = {
         "batch_size": 16, "learning_rate": 0.3, "device": "cpu", "workers": 1, "steps": 40,
         "schedule": "constant", "warmup": 0.0, "weight_decay": 1e-4, "evaluate_every": 5,
     }  # fmt: skip
     objective, config = objective or ToyObjective(), Averaged(**own | options)
-    loop = Loop(objective, Run(source=source or ToySource(), config=config, **places))
+    loop = Loop(objective, TrainingRun(source=source or ToySource(), config=config, **places))
     loop.train()
     return objective, loop
 
@@ -145,7 +149,7 @@ def test_until_it_begins_it_is_plain_sgd():
 def test_without_validation_it_averages_the_second_half():
     notes = Notes()
     run(reporter=notes)
-    assert notes.lines == ["Averaging the weights from step 20 on."]
+    assert "Averaging the weights from step 20 on." in notes.lines
 
 
 @pytest.mark.parametrize("step", [8, 22, 33])

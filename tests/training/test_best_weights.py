@@ -11,15 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.training import TrainingConfig  # noqa: E402
-from sememe.training.best import Best  # noqa: E402
-from sememe.training.loop import Loop  # noqa: E402
-from sememe.training.optimizers import RateGroup  # noqa: E402
-from sememe.training.run import Run  # noqa: E402
+from sememe.storage.checkpoints import Checkpoints
+from sememe.training import TrainingConfig
+from sememe.training.loop import Loop
+from sememe.training.optimizers import RateGroup
+from sememe.training.run import TrainingRun
+from sememe.training.weights import Best
 
 sys.path.insert(0, str(Path(__file__).parent))
-from toys import ToyObjective, ToySource, assert_equal, weights  # noqa: E402
+from toys import ToyObjective, ToySource, assert_equal, weights
 
 
 class Marks:
@@ -48,10 +48,12 @@ class Stopping(ToySource):
 
 def loop(marks: list[float], source: Any = None, **more: Any) -> tuple[Any, Loop, Marks]:
     options = {"batch_size": 16, "learning_rate": 0.02, "device": "cpu", "workers": 1, "steps": 50}
-    places = {name: more.pop(name) for name in list(more) if name in Run.__dataclass_fields__}
+    places = {
+        name: more.pop(name) for name in list(more) if name in TrainingRun.__dataclass_fields__
+    }
     objective, validation = ToyObjective(), Marks(marks)
     config = TrainingConfig(**options, evaluate_every=10, **more)
-    run = Run(source=source or ToySource(), config=config, validation=validation, **places)
+    run = TrainingRun(source=source or ToySource(), config=config, validation=validation, **places)
     return objective, Loop(objective, run), validation
 
 
@@ -107,7 +109,7 @@ def test_groups_learn_at_their_own_rates_and_rest_at_zero():
     assert np.abs(third["first.weight"] - before["first.weight"]).max() > 1e-3
     np.testing.assert_array_equal(third["norm.weight"], before["norm.weight"])
     assert np.abs(second["second.weight"] - before["second.weight"]).max() > 1e-3
-    assert not own.optimizer.state.get(objective.norm.weight)  # no moments either
+    assert not own.stepper.optimizer.state.get(objective.norm.weight)  # no moments either
 
 
 def test_a_smaller_factor_moves_weights_by_less():

@@ -12,13 +12,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_loop import StopAfter, run  # noqa: E402
-from toys import ToyObjective, assert_equal  # noqa: E402
+from test_loop import StopAfter, run
+from toys import ToyObjective, assert_equal
 
-from sememe.errors import ArtifactError  # noqa: E402
-from sememe.storage.checkpoints import Checkpoints  # noqa: E402
-from sememe.training.budget import Extent, extent_of  # noqa: E402
-from sememe.training.loop import Loop  # noqa: E402
+from sememe.errors import ArtifactError
+from sememe.storage.checkpoints import Checkpoints
+from sememe.training.duration import Extent, extent_of
+from sememe.training.loop import Loop
 
 MEASURED = 30  # steps, those by which the speed is measured among them
 STEADY, SLOWER, FASTER = 0.01, 0.0125, 0.008
@@ -137,9 +137,10 @@ def test_a_run_that_an_earlier_version_began_goes_on(clocked, tmp_path):
     _, resumed = run(clocked(STEADY), budget="3s", keeper=keeper, resume=True)
     same, _ = run(ToyObjective(), steps=kept["num_steps"])
     assert_equal(same, resumed.objective)
-    place.write_text(json.dumps(kept | {"turns": [[75]]}))
-    with pytest.raises(ArtifactError, match=r"plan\.json is damaged"):
-        run(budget="3s", keeper=keeper, resume=True)
+    for damaged in ({"turns": [[75]]}, {"num_steps": kept["num_steps"] + 1}, {"period": 2}):
+        place.write_text(json.dumps(kept | damaged))
+        with pytest.raises(ArtifactError, match=r"plan\.json is damaged"):
+            run(budget="3s", keeper=keeper, resume=True)
 
 
 def test_a_speed_that_changes_late_is_met_too(clocked, monkeypatch):
@@ -158,15 +159,15 @@ def test_a_speed_that_changes_late_is_met_too(clocked, monkeypatch):
 
 def test_a_correction_is_left_where_it_would_change_little_and_never_ends_a_run_at_once():
     extent = extent_of(800, 0)
-    assert [step for step in range(1, 801) if extent.has_look(step)] == [200, 400, 600]
+    assert [step for step in range(1, 801) if extent.has_validation(step)] == [200, 400, 600]
     assert extent.place(700) == 700
     assert extent.corrected(200, 25.5, 100.0) is extent
     slower = extent.corrected(200, 40.0, 100.0)
     assert slower == Extent(500, 80, planned=800, turns=((200, 200.0, 500),))
     assert [slower.place(step) for step in (0, 200, 350, 500)] == [0, 200, 500, 800]
-    assert [step for step in range(1, 501) if slower.has_look(step)] == [300, 400]
+    assert [step for step in range(1, 501) if slower.has_validation(step)] == [300, 400]
     again = slower.corrected(300, 50.0, 100.0)
     assert again.num_steps == 600 and again.turns == ((200, 200.0, 500), (300, 400.0, 600))
     assert [again.place(step) for step in (250, 300, 450, 600)] == [300, 400, 600, 800]
     assert extent.corrected(200, 400.0, 100.0).num_steps == 350  # a quarter of what was left
-    assert not any(extent_of(19, 0).has_look(step) for step in range(20))  # too few to tell
+    assert not any(extent_of(19, 0).has_validation(step) for step in range(20))  # too few to tell

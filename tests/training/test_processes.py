@@ -16,6 +16,8 @@ pytest.importorskip("torch")
 
 from sememe.storage.tensors import read_tensors
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).with_name("run_toy.py")
 # Rows that are asked for are drawn, so the two halves of a batch have different counts.
 OPTIONS = {"steps": 12, "batch_size": 32, "dropout": 0.0}

@@ -12,22 +12,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sememe.errors import InputError, OptionError  # noqa: E402
-from sememe.plots import descent  # noqa: E402
-from sememe.training import TrainingConfig  # noqa: E402
-from sememe.training.loop import Loop  # noqa: E402
-from sememe.training.optimizers import RateGroup  # noqa: E402
-from sememe.training.rate_search import RateCurve, RateSearch, find_rate, find_rate_of  # noqa: E402
-from sememe.training.run import Run  # noqa: E402
+from sememe.errors import InputError, OptionError
+from sememe.plots import descent
+from sememe.training import TrainingConfig
+from sememe.training.loop import Loop
+from sememe.training.optimizers import RateGroup
+from sememe.training.rate_search import RateCurve, RateSearch, find_rate, find_rate_of
+from sememe.training.run import TrainingRun
 
 sys.path.insert(0, str(Path(__file__).parent))
-from toys import ToyObjective, ToySource, assert_equal, weights  # noqa: E402
+from toys import ToyObjective, ToySource, assert_equal, weights
 
 
 def begin(objective: Any, source: Any = None, groups: Any = None, **options: Any) -> Any:
     own = {"batch_size": 16, "learning_rate": 0.02, "device": "cpu", "workers": 1, "steps": 30}
     config = TrainingConfig(**own | options)
-    run = Run(source=source or ToySource(), config=config, rate_groups=groups)
+    run = TrainingRun(source=source or ToySource(), config=config, rate_groups=groups)
     return Loop(objective, run).train()
 
 
@@ -95,9 +95,9 @@ def test_layers_that_would_begin_later_learn_here_too():
 def test_a_loss_that_is_no_number_ends_the_search():
     class Breaks(ToyObjective):
         def forward(self, batch: Any, counts: Any) -> Any:
-            loss, figures = super().forward(batch, counts)
+            loss, metrics = super().forward(batch, counts)
             broken = loss * (math.nan if self.second.weight.abs().max() > 1.5 else 1.0)
-            return broken, {**figures, "class_loss": figures["class_loss"] * broken / loss}
+            return broken, {**metrics, "class_loss": metrics["class_loss"] * broken / loss}
 
     curve = search(Breaks())
     assert curve.has_diverged and 10 < len(curve.rates) < 150 and np.isfinite(curve.losses).all()
@@ -129,7 +129,7 @@ def test_what_cannot_be_searched_or_drawn(tmp_path):
         RateSearch(lowest=0.1, highest=0.1)
     with pytest.raises(OptionError, match="num_steps"):
         RateSearch(num_steps=3)
-    with pytest.raises(OptionError, match="Nothing was searched"):
+    with pytest.raises(OptionError, match="nothing was trained"):
         find_rate_of(lambda: None, RateSearch())
     with pytest.raises(InputError, match="two rates"):
         descent([0.1], [1.0], [1.0], tmp_path / "rates.svg")

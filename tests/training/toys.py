@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from sememe.examples.randomness import stream_key
+from sememe.randomness import stream_key
 
 
 @dataclass(frozen=True)

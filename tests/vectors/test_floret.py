@@ -10,8 +10,8 @@ import pytest
 import sememe
 from fasttext_models import DATA
 from sememe.errors import ArtifactError, OptionError
-from sememe.vectors import SubwordVectors
-from sememe.vectors.formats import convert, read_vectors, write_vectors
+from sememe.vectors import SubwordVectors, convert
+from sememe.vectors.formats import read_vectors, write_vectors
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import sememe
 from fasttext_models import DATA, MODELS, printed_vectors
@@ -18,8 +17,8 @@ from sememe.storage.folder import write_json
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.tokens.ngrams import ngram_rows_of
 from sememe.tokens.vocabulary import Vocabulary
-from sememe.vectors import SubwordVectors, WordVectors
-from sememe.vectors.formats import convert, write_vectors
+from sememe.vectors import SubwordVectors, WordVectors, convert
+from sememe.vectors.formats import write_vectors
 from sememe.vectors.formats.fasttext import read_model
 
 WORDS = ["</s>", "the", "苹果", "我", "né", "cake"]
@@ -137,7 +136,7 @@ def test_tables_must_fit() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_folder_keeps_the_subwords(model: str, tmp_path: Path) -> None:
-    vectors = sememe.load(DATA / model)
+    vectors = sememe.load(DATA / model).words
     vectors.save(tmp_path / "v")
     again = sememe.load(tmp_path / "v")
     assert isinstance(again, SubwordVectors)
@@ -152,7 +151,7 @@ def test_a_folder_keeps_the_subwords(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["skipgram.bin", "cut.ftz"])
 def test_a_folder_of_fewer_words(model: str, tmp_path: Path) -> None:
-    whole = sememe.load(DATA / model)
+    whole = sememe.load(DATA / model).words
     few = convert(DATA / model, tmp_path / "v", limit=15)
     opened = sememe.load(tmp_path / "v")
     assert list(opened) == list(few) == list(whole)[:15]

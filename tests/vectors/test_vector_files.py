@@ -3,20 +3,23 @@
 import bz2
 import gzip
 import lzma
+import os
+import struct
+import tracemalloc
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from sememe.errors import ArtifactError, OptionError, SememeError, WriteError
-from sememe.vectors import WordVectors, load
-from sememe.vectors.formats import binary, convert, read_vectors, text, write_vectors
-from sememe.vectors.formats.compression import compression_of
-from sememe.vectors.formats.lines import parse_line
+from sememe.vectors import WordVectors, convert, load
+from sememe.vectors.formats import read_vectors, rows, write_vectors
+from sememe.vectors.formats.fasttext import MAGIC_BYTES, is_fasttext, read_model
+from sememe.vectors.formats.files import compression_of
+from sememe.vectors.formats.rows import parse_line
 
 FORMATS = ("word2vec", "word2vec-binary", "glove")
 SLOW = settings(
@@ -44,8 +47,7 @@ def same(a: WordVectors, b: WordVectors) -> bool:
 
 
 def use_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_SMALL_SIZE", 0)
-    monkeypatch.setattr(binary, "_SMALL_SIZE", 0)
+    monkeypatch.setattr(rows, "_SMALL_SIZE", 0)
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -77,9 +79,8 @@ def test_format_is_told_by_content(tmp_path: Path, format: str, newline: bool) -
 @pytest.mark.parametrize("block_size", [64, 1_000])
 @pytest.mark.parametrize("format", FORMATS)
 def test_blocks_are_joined(monkeypatch, parser, tmp_path, format: str, block_size: int) -> None:
-    monkeypatch.setattr(text, "_BLOCK_SIZE", block_size)
-    monkeypatch.setattr(binary, "_BLOCK_SIZE", block_size)
-    monkeypatch.setattr("sememe.vectors.formats.reading._HEAD_SIZE", 300)
+    monkeypatch.setattr(rows, "_BLOCK_SIZE", block_size)
+    monkeypatch.setattr("sememe.vectors.formats.files._HEAD_SIZE", 300)
     table = np.random.default_rng(0).standard_normal((300, 5), np.float32)
     vectors = WordVectors([f"w{index}" for index in range(300)], table)
     write_vectors(vectors, tmp_path / "v", format)
@@ -162,8 +163,8 @@ BROKEN = {
     "too few rows": (b"3 2\na 1 2\nb 3 4\n", "states 3 words.*ends after 2"),
     "too many rows": (b"1 2\na 1 2\nb 3 4\n", "states 1 words.*more lines"),
     "absurd rows": (b"999999999999999 2\na 1 2\n", "states 999,999,999,999,999 words.*after 1"),
-    "absurd width": (b"1 999999999999\na 1 2\n", "states 999,999,999,999 numbers"),
-    "other width": (b"1 3\na 1 2\n", "states 3 numbers.*lines have 2"),
+    "absurd width": (b"1 999999999999\na 1 2\n", "states 999,999,999,999 "),
+    "other width": (b"1 3\na 1 2\n", "states 3 .*lines have 2"),
     "short line": (b"a 1 2\nb 1\nc 1 2\n", "line 2: it has 1 numbers where 2"),
     "short line after header": (b"3 2\na 1 2\n\nb 1\nc 1 2\n", "line 4: it has 1 numbers where 2"),
     "not a number": (b"a 1 2\nb 1 x2\nc 1 2\n", "line 2: “x2” is not a number"),
@@ -215,8 +216,8 @@ def test_limit_reads_no_further(tmp_path: Path) -> None:
 
 
 def test_endless_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(text, "_BLOCK_SIZE", 10_000)
-    monkeypatch.setattr(text, "_LONGEST_WORD", 1_000)
+    monkeypatch.setattr(rows, "_BLOCK_SIZE", 10_000)
+    monkeypatch.setattr(rows, "_LONGEST_WORD", 1_000)
     (tmp_path / "v").write_bytes(b"a 1 2\n" * 10 + b"x" * 2_000_000)
     with pytest.raises(ArtifactError, match="line 11 has more than"):
         load(tmp_path / "v")
@@ -268,7 +269,7 @@ def test_a_full_disk_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         raise OSError(28, "No space left on device")
 
     (tmp_path / "v").write_text("before")
-    monkeypatch.setattr("sememe.vectors.formats.writing.text_rows", full)
+    monkeypatch.setattr("sememe.vectors.formats.files.text_rows", full)
     with pytest.raises(WriteError, match="disk is full"):
         write_vectors(WordVectors(["a"], np.eye(1)), tmp_path / "v")
     assert [path.name for path in tmp_path.iterdir()] == ["v"]
@@ -294,3 +295,42 @@ def test_a_line_is_parsed_from_its_end() -> None:
     assert parse_line(b"new york 1 2", 2) == (b"new york", [1, 2])
     assert parse_line(b" 1 2", 2) == (b"", [1, 2])
     assert parse_line(b"w 1  2 \r", 2) == (b"w", [1, 2])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
+@pytest.mark.parametrize("open_it", [load, read_vectors, read_model, is_fasttext])
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, kind: str, open_it) -> None:
+    place = tmp_path / "vectors.bin"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "endless":
+        place.symlink_to("/dev/zero")
+    else:
+        place.mkdir()
+    with pytest.raises((ArtifactError, OSError)) as caught:
+        open_it(place)
+    assert "vectors.bin" in str(caught.value)
+
+
+HUGE = [
+    b"1000000000000 300\nthe 0.5 0.5\n",
+    b"1000000000000 1000000\nthe " + bytes(400),
+    b"999999999999999 3\nthe 1 2 3\n",
+    b"3 999999999999999\nthe 1 2 3\n",
+    b"9999999999 1000000 3 6 2 1 < >\n0 1 2 3\n",
+    MAGIC_BYTES + struct.pack("<i12id", 12, 2**31 - 1, *[1] * 7, 2**31 - 1, 3, 6, 100, 1e-4),
+    MAGIC_BYTES + struct.pack("<i12id", 12, 4, *[1] * 7, 2**31 - 1, 3, 6, 100, 1e-4)
+    + struct.pack("<iiiqq", 2**31 - 1, 2**31 - 1, 0, 9, 2**62),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("content", HUGE)
+def test_a_header_cannot_ask_for_memory(tmp_path: Path, content: bytes, pack) -> None:
+    (tmp_path / "v").write_bytes(pack(content))
+    tracemalloc.start()
+    with pytest.raises(ArtifactError, match="v"):
+        load(tmp_path / "v")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150 << 20

@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from sememe.errors import ArtifactError, SememeError, WriteError
 from sememe.storage.folder import write_json
@@ -91,8 +92,8 @@ def test_nothing_else_is_overwritten(vectors: WordVectors, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("", "cannot be read"),
-        ("[1]", "not a manifest"),
+        ("", "cannot be used"),
+        ("[1]", "not an artifact of sememe"),
         ('{"kind": "vectors", "format": 99}', "format 99"),
         ('{"kind": "vectors"}', "format None"),
     ],
@@ -157,10 +158,41 @@ def test_a_full_disk_leaves_the_old_vectors(
 ) -> None:
     vectors.save(tmp_path / "v")
     monkeypatch.setattr(
-        "sememe.vectors.folder.write_tensors",
+        "sememe.vectors.opening.write_tensors",
         lambda path, tensors: write_tensors(Path("/dev/full"), tensors),
     )
     with pytest.raises(WriteError, match="the disk is full"):
         vectors.subset(["the"]).save(tmp_path / "v")
     assert [path.name for path in tmp_path.iterdir()] == ["v"]
     assert list(load(tmp_path / "v")) == WORDS
+
+
+def test_readers_beside_a_writer_see_one_version(tmp_path: Path) -> None:
+    """Words of one save with vectors of another were seen in one load of four hundred."""
+    versions = {
+        name: WordVectors([f"{name}{index}" for index in range(size)], np.full((size, 3), size))
+        for name, size in (("a", 40), ("b", 60))
+    }
+    versions["a"].save(tmp_path / "v")
+    is_over = threading.Event()
+
+    def write() -> None:
+        for number in range(60):
+            versions["ab"[number % 2]].save(tmp_path / "v")
+        is_over.set()
+
+    def read() -> int:
+        num_read = 0
+        while not is_over.is_set():
+            found = load(tmp_path / "v")
+            name = found.vocabulary[0][0]
+            expected = versions[name]
+            assert list(found) == list(expected)
+            assert found.vectors.tolist() == expected.vectors.tolist()
+            num_read += 1
+        return num_read
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        pool.submit(write).result()
+        assert all(reader.result() > 5 for reader in readers)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sememe.errors import ArtifactError, MissingExtraError, OptionError
+from sememe.errors import MissingExtraError, OptionError
 from sememe.vectors import WordVectors, load
 
 
@@ -42,9 +42,22 @@ def test_kept_beside_the_vectors(vectors: WordVectors, tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns == stamp
     again.save(tmp_path / "copy")
     assert (tmp_path / "copy" / path.name).exists()
-    path.write_bytes(b"not an index" * 20)
-    with pytest.raises(ArtifactError, match="not a readable index"):
-        load(tmp_path / "v").neighbors("w5", approximate=True)
+
+
+@pytest.mark.parametrize("place", [0, 40, -400, -1])
+def test_a_damaged_index_is_built_again(place: int, vectors: WordVectors, tmp_path: Path) -> None:
+    """The library itself follows whatever links it finds, and has crashed the interpreter so."""
+    pytest.importorskip("usearch")
+    vectors.subset(f"w{index}" for index in range(200)).save(tmp_path / "v")
+    expected = load(tmp_path / "v").neighbors("w5", approximate=True)
+    (path,) = (tmp_path / "v").glob("*.usearch")
+    whole = path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[place] ^= 0xFF
+    path.write_bytes(damaged)
+    with pytest.warns(UserWarning, match="built again"):
+        assert load(tmp_path / "v").neighbors("w5", approximate=True) == expected
+    assert path.read_bytes() != bytes(damaged)
 
 
 def test_index_of_every_word_cannot_be_restricted(vectors: WordVectors) -> None:

@@ -30,7 +30,7 @@ def test_look_up(vectors: WordVectors) -> None:
     assert (len(vectors), vectors.dim) == (6, 3)
     assert vectors.vocabulary.counts.tolist() == [6, 5, 4, 3, 2, 1]
     assert vectors.count("queen") == 5
-    assert repr(vectors) == "WordVectors(6 words × 3 numbers: king, queen, man, …)"
+    assert repr(vectors) == "WordVectors(6 words × 3 dimensions: king, queen, man, …)"
 
 
 def test_look_up_gives_a_copy(vectors: WordVectors) -> None:
@@ -134,7 +134,7 @@ def test_unknown_words_name_near_spellings(vectors: WordVectors) -> None:
 
 
 def test_all_unknown_words_are_named_at_once(vectors: WordVectors) -> None:
-    with pytest.raises(UnknownWordError, match=r"“国玉” is not among .* take another"):
+    with pytest.raises(UnknownWordError, match=r"“国玉” is not among"):
         vectors["国玉"]
     with pytest.raises(UnknownWordError) as told:
         vectors[["quen", "king", "国玉", "quen"]]

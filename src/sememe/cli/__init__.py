@@ -1,10 +1,25 @@
-"""The command line: thin doors to the rooms; a command and its Python call share their words."""
+"""The command line: thin wrappers; a command and its Python call use the same names.
 
-from __future__ import annotations
+Each module adds its commands to the program, and imports what they need when they run.
+"""
 
+from sememe.cli import (  # noqa: F401
+    artifacts,
+    embed,
+    evaluate,
+    evaluate_benchmarks,
+    finetune,
+    ladder,
+    language_models,
+    plot,
+    predict,
+    study,
+    train_classifier,
+    train_networks,
+    train_translation,
+    train_words,
+    words,
+)
+from sememe.cli.program import app, main
 
-def main() -> None:
-    """Run the command that the shell typed."""
-    from sememe.cli.app import run
-
-    run()
+__all__ = ["app", "main"]

@@ -1,21 +1,38 @@
-"""Scores of models on question files."""
+"""Scores of models: question files for word vectors, perplexity of a text, meanings of a word;
+and two fine-tuned models on the same rows.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sememe.cli.options import Json, Limit, Model, Quiet
-from sememe.cli.screen import console, examples, print_json
+from sememe.cli.options import (
+    Column,
+    Device,
+    Json,
+    LanguageModelPath,
+    Limit,
+    Model,
+    Quiet,
+    SkipBad,
+    paths_of,
+    reading_of,
+)
+from sememe.cli.program import app as root, console, echo, examples, group, print_json, print_table
+from sememe.errors import OptionError
+from sememe.machine import need_torch
+from sememe.progress import Reporter, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from sememe.evaluation import WordsResult
 
-app = typer.Typer(help="Score models on question files.", no_args_is_help=True)
+app = group("evaluate", "Evaluate models on word sets, labelled data and benchmarks.")
 
 
 @app.command(
@@ -31,31 +48,37 @@ def words(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="A question file or a folder of them; repeatable. Left out: the built-in sets.",
+            help="Question file or folder; repeatable; default: the built-in sets.",
         ),
     ] = None,
     restrict_vocab: Annotated[
-        int, typer.Option(help="Answer analogies with this many words, the most frequent; 0: all.")
+        int,
+        typer.Option(
+            min=0,
+            max=2**40,
+            help="Restrict analogy answers to the N most frequent words; 0: all.",
+        ),
     ] = 300_000,
     method: Annotated[
-        Literal["add", "mul"], typer.Option(help="How analogies are answered.")
+        Literal["add", "mul"], typer.Option(help="Analogy method: 3CosAdd or 3CosMul.")
     ] = "add",
-    seed: Annotated[int, typer.Option(help="Start of the bootstrap.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 1,
     limit: Limit = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score word vectors: similarity, analogies, odd ones out, groups, antonyms.
+    """Evaluate word vectors on similarity, analogies and more.
 
-    The kind of each file is told by its content. 95 % intervals come from a
-    bootstrap; coverage says how many questions had all their words known.
+    The kind of each file is detected from its content: similarity,
+    analogies, odd ones out, groups or antonyms. 95 % intervals come from a
+    bootstrap. Coverage is the fraction of questions whose words are all
+    known.
     """
     from sememe.evaluation import evaluate_words
-    from sememe.progress import Reporter
-    from sememe.vectors import load
+    from sememe.models.registry import load_words
 
     chosen: list[str | None] = [*data] if data else [None]
-    vectors, reporter = load(model, limit), Reporter(quiet=quiet)
+    vectors, reporter = load_words(model, limit), Reporter(quiet=quiet)
     results = [
         evaluate_words(
             vectors,
@@ -77,7 +100,7 @@ def words(
     elif console().is_terminal:
         console().print(score_table(result))
     else:
-        typer.echo(str(result))
+        echo(str(result))
     unasked = [score.name for score in result.scores if not score.num_asked]
     if unasked and not data:
         reporter.note(
@@ -87,9 +110,10 @@ def words(
 
 
 def score_table(result: WordsResult, *, has_sections: bool = True) -> Table:
-    """Lay the scores out for a terminal of 80 columns, on which every figure stays whole."""
+    """Lay the scores out for a terminal of 80 columns, on which every metric stays whole."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=result.caption, caption_justify="left"
@@ -97,9 +121,200 @@ def score_table(result: WordsResult, *, has_sections: bool = True) -> Table:
     table.add_column("questions")
     for heading in ("score", "95 % interval", "asked", "coverage"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, measure, *figures in result.rows():
+    for name, measure, *metrics in result.rows():
         is_section = not measure
         if not is_section or has_sections:
             label = name if is_section else f"{name}: {measure}"
-            table.add_row(label, *figures, style="dim" if is_section else "")
+            table.add_row(Text(shown(label)), *metrics, style="dim" if is_section else "")
     return table
+
+
+@app.command(
+    epilog=examples(
+        "sememe evaluate perplexity runs/ngram held-out.txt",
+        "sememe evaluate perplexity model.arpa held-out.txt --json",
+        "sememe evaluate perplexity runs/ulmfit held-out.txt",
+        "sememe evaluate perplexity gpt2 held-out.txt",
+    ),
+)
+def perplexity(
+    model: LanguageModelPath,
+    corpus: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEXT", help="Text files, folders or patterns; - for standard input."
+        ),
+    ],
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure the perplexity of a language model; lower is better.
+
+    Sentence ends count as words, unknown words as <unk>. Only models with
+    the same vocabulary can be compared. For ELMo it is the forward
+    perplexity. GPT also predicts punctuation and capitals; its perplexity
+    is per word.
+    """
+    from sememe.evaluation.perplexity import evaluate_perplexity
+
+    found = evaluate_perplexity(model, corpus, device=device, progress=Reporter(quiet=quiet))
+    metrics = {
+        "perplexity": found.perplexity,
+        "known_perplexity": found.known_perplexity,
+        "words": found.num_words,
+        "unknown_words": found.num_unknown,
+        "log10": found.log10,
+    }
+    if json:
+        print_json(metrics)
+        return
+    rows = [(name.replace("_", " "), value) for name, value in metrics.items()]
+    print_table(("", ""), rows)
+
+
+@app.command(
+    epilog=examples(
+        "sememe evaluate senses runs/bert",
+        "sememe evaluate senses runs/word2vec runs/elmo runs/bert --data english --layers last",
+        "sememe evaluate senses bert-base-chinese --data chinese --json",
+        "sememe evaluate senses runs/bert --data my-words.tsv",
+    ),
+)
+def senses(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL",
+            help="BERT, GPT or ELMo folders, or word vectors in any format.",
+        ),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SET",
+            help="english, chinese, python, docstrings or a file; repeatable; default: all four.",
+        ),
+    ] = None,
+    layers: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Layer: a number, last, sum-last-four …; repeatable; default: each layer."
+        ),
+    ] = None,
+    language: Annotated[
+        str, typer.Option(help="Word segmentation; default: the model's, otherwise detected.")
+    ] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 1,
+    limit: Limit = None,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Test whether a model separates word senses, layer by layer.
+
+    For each sentence: does the nearest other sentence, by the cosine of
+    the ambiguous word's vectors, use the word in the same sense? Static
+    word vectors are at chance level. The mean of the other words in the
+    sentence is shown as a baseline.
+    """
+    from sememe.evaluation.senses import evaluate_senses, sense_tables
+
+    results = [
+        evaluate_senses(
+            model, data, layers=layers or "all", language=language, limit=limit, device=device,
+            seed=seed, progress=Reporter(quiet=quiet),
+        )
+        for model in models
+    ]  # fmt: skip
+    if json:
+        print_json({"models": [result.to_dict() for result in results]})
+    else:
+        echo("\n\n".join(map(str, sense_tables(results))))
+
+
+@root.command(
+    epilog=examples(
+        "sememe compare runs/small runs/large --data test.tsv",
+        "sememe compare runs/small runs/large --data eng.testb --json",
+        "sememe compare runs/a/CoLA/dev.seed-1.jsonl runs/b/CoLA/dev.seed-1.jsonl "
+        "--metric matthews",
+    ),
+)
+def compare(
+    first: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A",
+            help="Fine-tuned model folder, or predictions (.jsonl) saved by evaluate --out.",
+        ),
+    ],
+    second: Annotated[
+        Path, typer.Argument(metavar="B", help="Second model folder or predictions.")
+    ],
+    data: Annotated[
+        list[str] | None, typer.Option(help="Labelled rows for both models; repeatable.")
+    ] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="Metric, such as accuracy, macro_f1 or squad_f1; default: the task's own.",
+            show_default=False,
+        ),
+    ] = "",
+    test: Annotated[
+        Literal["bootstrap", "mcnemar"], typer.Option(help="Paired significance test.")
+    ] = "bootstrap",
+    positive: Annotated[str, typer.Option(help="Positive label for binary_f1.")] = "1",
+    resamples: Annotated[
+        int, typer.Option(min=1, max=10**6, help="Number of bootstrap resamples.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 1,
+    column: Column = None,
+    skip_bad: SkipBad = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Test whether the difference between two models is significant.
+
+    Uses a paired bootstrap over the rows, and McNemar's test where each
+    row is either right or wrong.
+    """
+    from sememe.evaluation.comparing import compare_files, compare_tasks
+
+    options = {"positive": positive, "test": test, "num_resamples": resamples, "seed": seed}
+    if first.is_file() and second.is_file():
+        if data:
+            raise OptionError("Files of predictions know what is right: leave --data out.")
+        found = compare_files(first, second, metric=metric, **options)
+    elif not data:
+        raise OptionError("--data must name the labelled rows that both models answer.")
+    else:
+        need_torch()
+        reading = reading_of(column, skip_bad)
+        found = compare_tasks(
+            first, second, paths_of(data), metric=metric, reading=reading,
+            on_note=Reporter(quiet=quiet).note, **options,
+        )  # fmt: skip
+    if json:
+        print_json(found.to_dict())
+        return
+    low, high = found.bootstrap.interval
+    echo(f"{found.metric.replace('_', ' ')} on {found.num_rows:,} rows")
+    width = max(len(found.first), len(found.second))
+    for name, score in (
+        (found.first, found.bootstrap.first),
+        (found.second, found.bootstrap.second),
+    ):
+        echo(f"  {name:<{width}}  {100 * score:.2f}")
+    echo(
+        f"  difference {100 * found.bootstrap.difference:+.2f}, 95 % interval "
+        f"{100 * low:+.2f} to {100 * high:+.2f} (paired bootstrap, "
+        f"{found.bootstrap.num_resamples:,} resamples, p = {found.bootstrap.p_value:.4f})"
+    )
+    if found.mcnemar is not None:
+        echo(
+            f"  right alone: {found.first} {found.mcnemar.num_only_first:,}, {found.second} "
+            f"{found.mcnemar.num_only_second:,} (McNemar, p = {found.mcnemar.p_value:.4f})"
+        )
+    echo(found.verdict)

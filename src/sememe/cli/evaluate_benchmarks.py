@@ -1,4 +1,7 @@
-"""Benchmarks: fine-tune a model on public sets and print the papers' tables with ours in them."""
+"""Benchmarks: fine-tune a model on public sets and print the papers' tables with its results.
+
+`features` compares which layers of a network are best for tagging.
+"""
 
 from __future__ import annotations
 
@@ -8,111 +11,90 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sememe.cli.finetuning import SkipBad
-from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import examples, print_json, remark
+from sememe.cli.evaluate import app
+from sememe.cli.options import Json, Quiet, SkipBad, expand, flag
+from sememe.cli.program import echo, examples, print_json, remark
+from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.machine import need_torch
+from sememe.options import MAX_SEEDS
+from sememe.progress import Reporter
 from sememe.tasks.config import FinetuneConfig
 
 if TYPE_CHECKING:
-    from sememe.evaluation.preparing import RunSettings
-    from sememe.progress import Reporter
+    from sememe.evaluation.rows import RunSettings
 
 Start = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="Folder of a BERT or GPT to fine-tune, or of a model that was fine-tuned already.",
+        help="BERT or GPT folder to fine-tune, or a fine-tuned model.",
     ),
 ]
 Data = Annotated[
-    Path | None, typer.Option(help="The folder that holds the official files.", show_default=False)
+    Path | None, typer.Option(help="Folder with the official files (required).", show_default=False)
 ]
-Only = Annotated[
-    list[str] | None, typer.Option(help="Run this set alone; may be repeated. Left out: all.")
-]
-Seeds = Annotated[int, typer.Option(help="Runs with different seeds; mean ± sd is told.")]
-Train = Annotated[
-    list[Path] | None,
-    typer.Option(help="Learn from these files in place of the official ones; may be repeated."),
-]
-MaxTrain = Annotated[int, typer.Option(help="Learn from this many rows at most; 0: all.")]
-ChooseOnDev = Annotated[
-    bool,
-    flag("--choose-on-dev", help="Let scored dev rows choose the best epoch, as the papers did."),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", "-o", help="Keep what each seed gave: predictions, submission files, resuming."
-    ),
-]
-Against = Annotated[
-    Path | None, typer.Option(help="Count gains from an earlier result, printed by --json.")
-]
-
-GLUE_EXAMPLES = examples(
-    "sememe evaluate glue runs/bert --data glue_data",
-    "sememe evaluate glue runs/bert --data glue_data --only CoLA --only RTE --seeds 5",
-    "sememe evaluate glue bert-base-uncased/ --data glue_data --out runs/glue --json",
-)
-SQUAD_EXAMPLES = examples(
-    "sememe evaluate squad runs/bert --data squad --epochs 2 --seeds 3",
-    "sememe evaluate squad runs/answers --data squad --only squad1.1 --json",
-    "sememe evaluate squad predictions.json --data squad --only squad2.0",
-    "sememe evaluate squad runs/zh --data zh --only cmrc2018 --train zh/drcd/DRCD_dev.json",
-)
-NER_EXAMPLES = examples(
-    "sememe evaluate ner runs/bert --data conll2003 --seeds 5",
-    "sememe evaluate ner runs/zh --data zh --only msra --only cluener",
-)
-TEXTS_EXAMPLES = examples(
-    "sememe evaluate texts runs/bert --data tasks --only snli --only sst5",
-    "sememe evaluate texts runs/zh --data zh --seeds 3 --out runs/chinese",
-    "sememe evaluate texts runs/many --data xnli --only xnli --source en",
-    "sememe evaluate texts runs/bert --data tasks --against random.json",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """How often models are fine-tuned, on what, and where it is kept."""
+    """How often models are fine-tuned, on what, and where results are saved."""
 
-    seeds: Seeds = 1
-    train: Train = None
-    max_train: MaxTrain = 0
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MAX_SEEDS,
+            help="Runs with different seeds; scores are mean ± standard deviation.",
+        ),
+    ] = 1
+    train: Annotated[
+        list[Path] | None,
+        typer.Option(help="Training files instead of the official ones; repeatable."),
+    ] = None
+    max_train: Annotated[
+        int, typer.Option(min=0, max=10**12, help="Maximum training rows; 0: all.")
+    ] = 0
     skip_bad: SkipBad = False
-    out: Out = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Output folder for predictions, submission files and resuming."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is asked of every command that runs a family of benchmarks."""
+class BenchmarkOptions:
+    """The options of every command that runs a family of benchmarks."""
 
     data: Data = None
-    only: Only = None
-    against: Against = None
-    choose_on_dev: ChooseOnDev = False
+    only: Annotated[
+        list[str] | None, typer.Option(help="Run only this data set; repeatable; default: all.")
+    ] = None
+    against: Annotated[
+        Path | None, typer.Option(help="Earlier result (from --json) to report gains against.")
+    ] = None
+    choose_on_dev: Annotated[
+        bool,
+        flag("--choose-on-dev", help="Select the best epoch on the scored dev rows, as published."),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedOfTexts(Asked):
-    """What is asked of texts, those in other languages among them."""
+class TextsOptions(BenchmarkOptions):
+    """The options for texts, also in other languages."""
 
     source: Annotated[
-        str, typer.Option(help="XNLI: the language that is learned; all others are asked.")
+        str, typer.Option(help="XNLI: training language; all languages are evaluated.")
     ] = "en"
 
 
 def settings_of(
     context: typer.Context, config: FinetuneConfig, runs: Runs, *, choose_on_dev: bool = False
 ) -> RunSettings:
-    """How benchmarks are run; only options that were typed take the place of a benchmark's own."""
-    from sememe.errors import InputError, OptionError
-    from sememe.evaluation.preparing import RunSettings
-    from sememe.networks.installed import need_torch
+    """The settings of a benchmark run; only options that the user gave override its defaults."""
+    from sememe.evaluation.rows import RunSettings
 
-    if runs.seeds < 1:
-        raise OptionError(f"--seeds must be 1 or more, not {runs.seeds}.")
     for path in runs.train or []:
         if not path.is_file():
             raise InputError(f"There is no file {path} to learn from.")
@@ -134,109 +116,183 @@ def settings_of(
 
 
 def _is_typed(context: typer.Context, name: str) -> bool:
-    """Whether the user gave an option, be it with the value that it has by default."""
+    """Whether the user gave an option, even with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def data_folder(data: Path | None) -> Path:
     """The folder with the data sets, which must be named."""
-    from sememe.errors import OptionError
-
     if data is None:
         raise OptionError("--data must name the folder that holds the official files.")
     return data
 
 
 def model_folder(model: Path) -> Path:
-    """Where the model lies, refused before any work if it is not there."""
-    from sememe.errors import ArtifactError
-
+    """The path of the model; raises an error before any work if it does not exist."""
     if not model.exists():
         raise ArtifactError(f"There is no model at {model}.")
     return model
 
 
-def _command(name: str, text: str, asked_class: type[Asked]) -> Any:
-    """A command that runs the family of benchmarks of that name; `text` is its help."""
+def add_command(name: str, asked_class: type[BenchmarkOptions], *, text: str, epilog: str) -> None:
+    """Add a command to `evaluate` that runs the benchmarks of that name; `text` is its help."""
 
     def command(
         *,
         model: Start,
-        asked: Asked,
+        asked: BenchmarkOptions,
         runs: Runs,
         json: Json = False,
         quiet: Quiet = False,
         context: typer.Context,
         config: FinetuneConfig,
     ) -> None:
-        from sememe.progress import Reporter
-
         settings = settings_of(context, config, runs, choose_on_dev=asked.choose_on_dev)
         result = _run(name, model, asked, settings, Reporter(quiet=quiet))
         if json:
             print_json(result.to_dict())
             return
-        typer.echo(str(result))
+        echo(str(result))
         if runs.out is not None and (runs.out / "submission").is_dir():
             remark(f"Files for the test server are in {runs.out / 'submission'}.", quiet)
 
     command.__doc__, command.__name__ = text, name
     command.__annotations__["asked"] = asked_class
-    return expand(asked=None, runs=None, config="Fine-tuning")(command)
+    app.command(name, epilog=epilog)(expand(asked=None, runs=None, config="Fine-tuning")(command))
 
 
-def _run(name: str, model: Path, asked: Asked, settings: RunSettings, reporter: Reporter) -> Any:
-    from sememe.evaluation import families
+def _run(
+    name: str, model: Path, asked: BenchmarkOptions, settings: RunSettings, reporter: Reporter
+) -> Any:
+    from sememe.evaluation import suites
     from sememe.evaluation.outcomes import read_outcomes
+    from sememe.storage.folder import read_json
 
-    run: Any = {
-        "glue": families.evaluate_glue, "squad": families.evaluate_squad,
-        "ner": families.evaluate_ner, "texts": families.evaluate_texts,
-    }[name]  # fmt: skip
-    earlier = read_outcomes(_json_of(asked.against)) if asked.against is not None else []
-    more = {"source": asked.source} if isinstance(asked, AskedOfTexts) else {}
-    return run(
+    if asked.against is not None and not asked.against.is_file():
+        raise InputError(f"Cannot read {asked.against}: there is no such file.")
+    earlier = read_outcomes(read_json(asked.against)) if asked.against is not None else []
+    more = {"source": asked.source} if isinstance(asked, TextsOptions) else {}
+    return getattr(suites, f"evaluate_{name}")(
         model_folder(model), data_folder(asked.data), settings=settings, only=asked.only or (),
         earlier=earlier, reporter=reporter, **more,
     )  # fmt: skip
 
 
-def _json_of(path: Path) -> Any:
-    import json
+add_command(
+    "glue", BenchmarkOptions,
+    text="""Fine-tune on GLUE and compare with published scores.
 
-    from sememe.errors import InputError
+    Each task is scored on its dev set with the official metric. Tasks
+    without files are skipped and listed. With --out, test set predictions
+    are written in the submission format.
+    """,
+    epilog=examples(
+        "sememe evaluate glue runs/bert --data glue_data",
+        "sememe evaluate glue runs/bert --data glue_data --only CoLA --only RTE --seeds 5",
+        "sememe evaluate glue bert-base-uncased/ --data glue_data --out runs/glue --json",
+    ),
+)  # fmt: skip
+add_command(
+    "squad", BenchmarkOptions,
+    text="""Evaluate on SQuAD 1.1 and 2.0, CMRC 2018 and DRCD.
 
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"Cannot read {path}: {error}.") from error
+    Reports exact match and F1 like the official scripts; CMRC and DRCD use
+    their own scoring for Chinese. A json file of answers by question id
+    can take the place of the model.
+    """,
+    epilog=examples(
+        "sememe evaluate squad runs/bert --data squad --epochs 2 --seeds 3",
+        "sememe evaluate squad runs/answers --data squad --only squad1.1 --json",
+        "sememe evaluate squad predictions.json --data squad --only squad2.0",
+        "sememe evaluate squad runs/zh --data zh --only cmrc2018 --train zh/drcd/DRCD_dev.json",
+    ),
+)  # fmt: skip
+add_command(
+    "ner", BenchmarkOptions,
+    text="""Evaluate entity F1 on CoNLL-2003, MSRA and CLUENER.
+
+    Entities are scored like conlleval.
+    """,
+    epilog=examples(
+        "sememe evaluate ner runs/bert --data conll2003 --seeds 5",
+        "sememe evaluate ner runs/zh --data zh --only msra --only cluener",
+    ),
+)  # fmt: skip
+add_command(
+    "texts", TextsOptions,
+    text="""Evaluate on classification, pair and choice data sets.
+
+    snli, scitail, sst5, imdb, agnews, race, swag, storycloze, xnli,
+    chnsenticorp, thucnews, lcqmc, ocnli: those with files in --data. XNLI
+    is trained in one language and evaluated in all.
+    """,
+    epilog=examples(
+        "sememe evaluate texts runs/bert --data tasks --only snli --only sst5",
+        "sememe evaluate texts runs/zh --data zh --seeds 3 --out runs/chinese",
+        "sememe evaluate texts runs/many --data xnli --only xnli --source en",
+        "sememe evaluate texts runs/bert --data tasks --against random.json",
+    ),
+)  # fmt: skip
 
 
-GLUE = """Fine-tune on the tasks of GLUE and print the papers' table with ours in it.
+@app.command(
+    epilog=examples(
+        "sememe evaluate features runs/bert --data conll2003 --picture layers.png",
+        "sememe evaluate features runs/zh --data zh --only msra --choice last --choice sum-all",
+    ),
+)
+@expand(runs=None, config="Fine-tuning")
+def features(
+    *,
+    model: Start,
+    data: Data = None,
+    only: Annotated[str, typer.Option(help="Data set: conll2003, msra or cluener.")] = "conll2003",
+    choice: Annotated[
+        list[str] | None,
+        typer.Option(help="Layer choice to evaluate; repeatable; default: the paper's six."),
+    ] = None,
+    fine_tuning: Annotated[
+        bool,
+        typer.Option("--fine-tuning/--no-fine-tuning", help="Also fine-tune the whole network."),
+    ] = True,
+    picture: Annotated[
+        list[Path] | None,
+        typer.Option(help="Output .png or .svg bar chart; repeatable."),
+    ] = None,
+    runs: Runs,
+    json: Json = False,
+    quiet: Quiet = False,
+    context: typer.Context,
+    config: FinetuneConfig,
+) -> None:
+    """Compare which layers of a frozen network suit a tagger best.
 
-Each task is scored on its dev set by its official metric. Tasks whose files are missing are named
-and left out. With --out the test sets are answered in files that the server takes.
-"""
-SQUAD = """Score answers on SQuAD 1.1 and 2.0, CMRC 2018 and DRCD as their official scripts do.
+    Trains a BiLSTM tagger on each of the BERT paper's six layer choices,
+    and fine-tunes the whole network for comparison.
+    """
+    from sememe.evaluation.benchmarks import TAG_SETS
+    from sememe.evaluation.features import CHOICES, compare_features
+    from sememe.evaluation.rows import DataFolder
+    from sememe.evaluation.suites import choose
+    from sememe.plots.style import check_paths
 
-Exact match and F1; CMRC and DRCD by their own scorer for Chinese. In place of a model, a json file
-of answers by question can be scored.
-"""
-NER = """Score names on CoNLL-2003, MSRA and CLUENER: entity F1 as conlleval counts it."""
-TEXTS = """Score sets of texts, pairs and choices, English and Chinese, in their official files.
-
-snli, scitail, sst5, imdb, agnews, race, swag, storycloze, xnli, chnsenticorp, thucnews, lcqmc,
-ocnli: those whose files are there. XNLI is learned in one language and asked in all.
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `sememe evaluate`."""
-    for name, text, asked_class, epilog in (
-        ("glue", GLUE, Asked, GLUE_EXAMPLES),
-        ("squad", SQUAD, Asked, SQUAD_EXAMPLES),
-        ("ner", NER, Asked, NER_EXAMPLES),
-        ("texts", TEXTS, AskedOfTexts, TEXTS_EXAMPLES),
-    ):
-        app.command(name, epilog=epilog)(_command(name, text, asked_class))
+    for name in choice or []:
+        if name not in CHOICES:
+            raise OptionError(f"--choice must be one of {', '.join(CHOICES)}, not {name!r}.")
+    paths = check_paths(picture) if picture else []
+    (benchmark,) = choose(TAG_SETS, [only])
+    settings = settings_of(context, config, runs)
+    result = compare_features(
+        model_folder(model), DataFolder(data_folder(data)).holdings(benchmark), settings,
+        choices=tuple(choice or ()), with_fine_tuning=fine_tuning,
+        reporter=Reporter(quiet=quiet),
+    )  # fmt: skip
+    if paths:
+        result.draw(paths)
+    if json:
+        print_json(result.to_dict())
+        return
+    echo(str(result.table()))
+    for path in paths:
+        remark(f"Saved {path}", quiet)

@@ -1,4 +1,4 @@
-"""The command that climbs the whole line: a corpus in, a table and a report out."""
+"""The command `ladder`: a corpus in, a table and a report out."""
 
 from __future__ import annotations
 
@@ -9,45 +9,59 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sememe.cli.failures import remember_out
 from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import console, examples, print_json, remark
+from sememe.cli.program import app, console, echo, examples, needed, print_json, remark
 from sememe.cli.training import Corpus, Resume
+from sememe.contract import KINDS
 from sememe.ladder.config import LadderConfig
+from sememe.progress import format_duration
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
     from sememe.ladder.results import Results
 
-EXAMPLES = examples(
-    "sememe ladder",
-    "sememe ladder my-texts/ --budget 5m --out runs/my-ladder",
-    "sememe ladder news.txt --language zh --budget 1m --rungs counts,skipgram,fasttext,bert",
-    "sememe ladder my-texts/ --rungs -elmo,runs/my-bert --task classify=train.tsv,dev.tsv",
-    "sememe ladder my-texts/ --budget 5m --out runs/my-ladder --resume",
+
+# A registered kind is also a rung.
+_REGISTERED = "".join(f", {name}" for name, kind in KINDS.items() if kind.family)
+
+
+@app.command(
+    help=f"""
+    Train all models on one corpus and write a comparison report.
+
+    Every model gets the same budget: onehot, counts, cbow, skipgram, glove,
+    fasttext, ngram, nnlm, elmo, gpt, bert{_REGISTERED}. Choose among them with
+    --rungs, which also takes your own models, and untrained, a BERT with
+    random weights. After an interruption, --resume continues.
+
+    A task is KIND=TRAIN,TEST, or NAME:KIND=TRAIN,TEST for several of a kind.
+    """,
+    epilog=examples(
+        "sememe ladder",
+        "sememe ladder my-texts/ --budget 5m --out runs/my-ladder",
+        "sememe ladder news.txt --language zh --budget 1m --rungs counts,skipgram,fasttext,bert",
+        "sememe ladder my-texts/ --rungs -elmo,runs/my-bert --task classify=train.tsv,dev.tsv",
+        "sememe ladder my-texts/ --budget 5m --out runs/my-ladder --resume",
+    ),
 )
-
-
 @expand(config="Ladder", text="Text")
 def ladder(
     corpus: Corpus = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for models, results and the report.")
+        Path, typer.Option("--out", "-o", help="Output folder for models, results and report.")
     ] = Path("runs/ladder"),
     resume: Resume = False,
-    anew: Annotated[
+    overwrite: Annotated[
         bool,
         flag(
-            "--anew",
-            help="Remove the ladder that is in --out and begin again; without this or --resume "
-            "one that is there is never touched.",
+            "--overwrite",
+            help="Delete the ladder in --out and start over.",
         ),
     ] = False,
     words: Annotated[
         list[str] | None,
         typer.Option(
-            help="File or folder of word pairs, analogies, odd ones out or groups; may be "
-            "repeated. Left out: built-in ones for the built-in text."
+            help="Word question file or folder; repeatable; default: built-in for built-in corpus."
         ),
     ] = None,
     task: Annotated[
@@ -55,13 +69,12 @@ def ladder(
         typer.Option(
             "--task",
             metavar="KIND=TRAIN,TEST",
-            help="Labelled files of a kind: classify, pairs, tag or answer; may be repeated, with "
-            "names: news:classify=a.tsv,b.tsv.",
+            help="Labelled files of a task: classify, pairs, tag, answer; repeatable.",
         ),
     ] = None,
     senses: Annotated[
         list[str] | None,
-        typer.Option(help="File of ambiguous words in sentences; may be repeated."),
+        typer.Option(help="File of ambiguous words in sentences; repeatable."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -69,22 +82,17 @@ def ladder(
     config: LadderConfig,
     text: TextSettings,
 ) -> None:
-    """Train every model of the line on the same text, ask all of them the same, write a report.
-
-    Each model is a rung, with the same budget: onehot, counts, cbow, skipgram, glove, fasttext,
-    ngram, nnlm, elmo, gpt, bert; --rungs chooses among these names, and may add untrained, a BERT
-    that has learned nothing. Stopped at any moment, the same command with --resume goes on.
-    """
+    """Train all models on one corpus and write a comparison report."""
     from sememe.ladder.report import write_report
     from sememe.ladder.running import Ladder
     from sememe.ladder.tasks import parse_tasks
     from sememe.ladder.view import View
 
-    remember_out(out)
-    climber = Ladder(config, words=words, tasks=parse_tasks(task or []), senses=senses)
+    needed(out)
+    ladder_run = Ladder(config, words=words, tasks=parse_tasks(task or []), senses=senses)
     command = " ".join(["sememe", *map(shlex.quote, sys.argv[1:])])
-    results = climber.run(
-        corpus or None, out=out, text=text, resume=resume, anew=anew,
+    results = ladder_run.run(
+        corpus or None, out=out, text=text, resume=resume, overwrite=overwrite,
         progress=View(quiet=quiet), command=command,
     )  # fmt: skip
     write_report(results, out)
@@ -96,7 +104,6 @@ def ladder(
 
 def _show(results: Results, out: Path, quiet: bool) -> None:
     from sememe.ladder.view import score_tables
-    from sememe.progress.figures import format_duration
 
     screen = console()
     if not screen.is_terminal:  # a log is read later, on a screen of today
@@ -105,5 +112,5 @@ def _show(results: Results, out: Path, quiet: bool) -> None:
         screen.print(table)
     for rung in results.rungs:
         if rung.state in ("failed", "left out"):
-            typer.echo(f"{rung.title}: {rung.state}. {rung.why}")
+            echo(f"{rung.title}: {rung.state}. {rung.why}")
     remark(f"Took {format_duration(results.seconds)}. Report: {out / 'report.html'}", quiet)

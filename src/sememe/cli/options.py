@@ -1,6 +1,4 @@
-"""Options that are defined once: the fields of a frozen dataclass become options of a command."""
-
-from __future__ import annotations
+"""Define options once: the fields of a frozen dataclass become options of a command."""
 
 import functools
 import inspect
@@ -8,77 +6,107 @@ import typing
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
+from sememe.errors import OptionError
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model folder or a vector file.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Model folder or vector file.")]
+LanguageModelPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="Language model folder (n-gram, NNLM, ELMo, ULMFiT, GPT) or ARPA file.",
+    ),
+]
 
 
 def flag(*names: str, help: str, **more: Any) -> Any:
-    """An option that is there or not; its help shows no type."""
+    """A boolean option; its help shows no type."""
     return typer.Option(*names, help=help, metavar="", **more)
 
 
-Json = Annotated[bool, flag("--json", help="Print the figures as JSON.")]
+Json = Annotated[bool, flag("--json", help="Print results as JSON.")]
 Quiet = Annotated[
     bool,
     flag(
         "--quiet",
         "-q",
-        help="Print results and warnings only: no progress, no word on what was saved.",
+        help="Print only results and warnings, no progress.",
     ),
 ]
 Limit = Annotated[
-    int | None, typer.Option(help="Read only this many words, the first of the file.")
+    int | None,
+    typer.Option(min=1, max=2**40, help="Load only the first N words of the file."),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda", "mps"],
+    typer.Option(help="Device; auto: GPU if available."),
 ]
 RestrictVocab = Annotated[
-    int | None, typer.Option(help="Look among this many words only, the most frequent.")
+    int | None,
+    typer.Option(min=1, max=2**40, help="Search only the N most frequent words."),
 ]
 Pictures = Annotated[
     list[Path] | None,
     typer.Option(
         "--out",
         "-o",
-        help="Where to save, ending in .png or .svg; may be repeated. Left out: a .png with the "
-        "name of the command, in this folder.",
+        help="Output .png or .svg file; repeatable; default: COMMAND.png.",
     ),
 ]
 
-# Said of every command alike, so they stand behind the options of its own.
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=NAME",
+        help="Column of a table by role, such as text=review; repeatable.",
+    ),
+]
+SkipBad = Annotated[bool, flag("--skip-bad", help="Skip invalid rows and report how many.")]
+
+# The same in every command, so they come after its own options.
 _LAST = ("json", "quiet")
-# A switch is clearer when its other side has a name of its own.
+# A switch is clearer if its other side has a name of its own.
 _SWITCHES = {
     "keep_best": "--keep-best/--keep-last",
     "lowercase": "--lowercase/--keep-case",
-    "next_sentence": "--next-sentence/--no-next-sentence",
-    "sentences": "--sentences/--no-sentences",
+    "next_sentence": "--next-sentence/--no-next-sentence",  # also where it is off by default
 }
 
 
+def _switch(field: Any) -> str:
+    """The name of an option; one that is on by default gets `--no-…`."""
+    name = field.name.replace("_", "-")
+    both = f"--{name}/--no-{name}" if field.default is True else f"--{name}"
+    return _SWITCHES.get(field.name, both)
+
+
 def _parameter(field: Any, kind: Any, panel: str) -> inspect.Parameter:
-    name = _SWITCHES.get(field.name, "--" + field.name.replace("_", "-"))
+    name, metavar, default = _switch(field), "" if kind is bool else None, field.default
+    if field.name == "columns":
+        name, metavar, default, kind = "--column", "ROLE=NAME", None, list[str] | None
     option = typer.Option(
         name,
         help=field.metadata["help"].replace("[", r"\["),  # brackets would be markup
         rich_help_panel=panel,
-        show_default=field.default != "",
-        metavar="" if kind is bool else None,
+        show_default=default != "",
+        metavar=metavar,
     )
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=field.default,
+        default=default,
         annotation=Annotated[kind, option],
     )
 
 
 def named(given: list[str] | None, option: str, example: str) -> Iterator[tuple[str, str]]:
-    """Cut in two what an option is given, such as text=review; `example` is shown to others."""
-    from sememe.errors import OptionError
-
+    """Split an option's value such as text=review; `example` is shown in errors."""
     for item in given or []:
         what, _, name = item.partition("=")
         if not (what and name):
@@ -88,34 +116,64 @@ def named(given: list[str] | None, option: str, example: str) -> Iterator[tuple[
         yield what, name
 
 
-def expand(**panels: str | None) -> Callable[[Function], Function]:
+def columns_of(column: list[str] | None) -> dict[str, Any]:
+    """The columns of each role given by --column."""
+    columns: dict[str, Any] = {}
+    for role, name in named(column, "--column", "text=review"):
+        if role in columns:  # the choices of a question are in several columns
+            before = columns[role]
+            columns[role] = [*(before if isinstance(before, list) else [before]), name]
+        else:
+            columns[role] = name
+    return columns
+
+
+def reading_of(column: list[str] | None, skip_bad: bool, **more: Any) -> dict[str, Any]:
+    """How rows are read, as arguments for Task.fit."""
+    return {"columns": columns_of(column) or None, "skip_bad": skip_bad, **more}
+
+
+def paths_of(names: list[str] | None) -> Any:
+    """The arguments as paths, even if nothing exists there."""
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else [Path(name) for name in names]
+
+
+def expand(**panels: Any) -> Callable[[Function], Function]:
     """Replace parameters that hold a dataclass by one option for each of its fields.
 
-    `expand(config="Model")` gives the command the options of the class that annotates `config`,
-    in a panel of that name, and calls the function with the dataclass made from them. Of a class
-    whose fields are annotated as options already, `expand(asked=None)` puts them in its place.
+    `expand(config="Model")` gives the command the options of the class that annotates `config`, in
+    a panel of that name, and calls the function with the dataclass. For a class whose fields are
+    already annotated as options, use `expand(asked=None)`; `expand(sizes=BLOCKS)` uses those of the
+    class BLOCKS. `expand(preset=PRESETS)` restricts the option `preset` to the keys of that table.
     """
 
     def decorate(function: Function) -> Function:
         hints = typing.get_type_hints(function, include_extras=True)
         kept, added = [], []
+        grouped: dict[str, Any] = {}
         for parameter in inspect.signature(function).parameters.values():
             own, panel = hints[parameter.name], panels.get(parameter.name)
-            if parameter.name not in panels:
+            if isinstance(panel, dict):
+                own = Annotated[Literal[tuple(panel)], *own.__metadata__]
+            elif parameter.name in panels:
+                grouped[parameter.name] = own = panel if isinstance(panel, type) else own
+            if parameter.name not in grouped:
                 kept.append(parameter.replace(annotation=own, kind=inspect.Parameter.KEYWORD_ONLY))
-            elif panel is None:
-                kept += _annotated(own)
+            elif isinstance(panel, str):
+                added += _made(own, panel)
             else:
-                types = typing.get_type_hints(own)
-                added += [_parameter(field, types[field.name], panel) for field in fields(own)]
-
+                kept += _annotated(own)
         kept.sort(key=lambda parameter: parameter.name in _LAST)
 
         @functools.wraps(function)
         def call(**values: Any) -> Any:
-            for name in panels:
-                own = hints[name]
-                values[name] = own(**{field.name: values.pop(field.name) for field in fields(own)})
+            for name, own in grouped.items():
+                given = {field.name: values.pop(field.name) for field in fields(own)}
+                if "columns" in given:
+                    given["columns"] = columns_of(given["columns"])
+                values[name] = own(**given)
             return function(**values)
 
         parameters = [*kept, *added]
@@ -126,8 +184,16 @@ def expand(**panels: str | None) -> Callable[[Function], Function]:
     return decorate
 
 
+@functools.cache
+def _made(config: type, panel: str) -> list[inspect.Parameter]:
+    """The fields of a class as options in a panel; several commands share those of one class."""
+    types = typing.get_type_hints(config)
+    return [_parameter(field, types[field.name], panel) for field in fields(config)]
+
+
+@functools.cache
 def _annotated(group: type) -> list[inspect.Parameter]:
-    """The fields of a class as parameters, which their annotations describe."""
+    """The fields of a class as parameters, described by their annotations."""
     types = typing.get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(

@@ -1,4 +1,4 @@
-"""Pictures: words on a plane, vectors side by side, positions, the curve of a training."""
+"""Pictures: words on a plane, vectors side by side, positions, attention, training curves."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from sememe.cli.options import Limit, Model, Pictures, Quiet
-from sememe.cli.screen import examples, remark
+import sememe
+from sememe.cli.options import Json, Limit, Model, Pictures, Quiet
+from sememe.cli.program import examples, group, print_json, remark
+from sememe.errors import InputError, OptionError
+from sememe.machine import imported
+from sememe.progress import History
 
-app = typer.Typer(help="Draw pictures of vectors and of training.", no_args_is_help=True)
+app = group("plot", "Plot vectors, attention and training curves.")
 
-Title = Annotated[str, typer.Option(help="A line above the picture.")]
+Title = Annotated[str, typer.Option(help="Title of the plot.")]
 
 
 def read_pairs(given: list[str]) -> list[tuple[str, str]]:
-    """Read pairs written as `france:paris,italy:rome`, or from files of two words a line."""
-    from sememe.errors import OptionError
+    """Read pairs written as `france:paris,italy:rome`, or from files of two words per line."""
 
     pairs = []
     for text in given:
@@ -25,15 +28,14 @@ def read_pairs(given: list[str]) -> list[tuple[str, str]]:
             words = line.replace(":", " ").split()
             if len(words) != 2:
                 raise OptionError(
-                    f"“{line}” is no pair; write france:paris, or name a file of two words a line."
+                    f"“{line}” is not a pair; write france:paris, or give a file with two words "
+                    "per line."
                 )
             pairs.append((words[0], words[1]))
     return pairs
 
 
 def _lines(text: str) -> list[str]:
-    from sememe.errors import InputError
-
     path = Path(text)
     if ":" in text and not path.exists():
         return text.split(",")
@@ -42,7 +44,7 @@ def _lines(text: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise InputError(
-            f"Cannot read the pairs of {text}: {reason}; write france:paris, or name a file."
+            f"Cannot read the pairs of {text}: {reason}; write france:paris, or give a file."
         ) from error
     return [line for line in map(str.strip, lines) if line and line[0] not in "#:"]
 
@@ -62,14 +64,13 @@ def _tell(paths: list[Path], quiet: bool) -> None:
 def pca(
     model: Model,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD", help="Words to show.")
+        list[str] | None, typer.Argument(metavar="WORD", help="Words to plot.")
     ] = None,
     pairs: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PAIRS",
-            help="Pairs to join with a line: france:paris,italy:rome, or a file of two words a "
-            "line; may be repeated.",
+            help="Pairs to connect: france:paris,italy:rome, or a file of pairs; repeatable.",
         ),
     ] = None,
     out: Pictures = None,
@@ -77,17 +78,17 @@ def pca(
     limit: Limit = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show words on the plane in which they differ most (principal components).
+    """Plot words in two dimensions by principal components.
 
-    Three words or more are needed, by themselves or in pairs. Lines of pairs that run side by side
-    show that the words of each differ in the same way.
+    Needs at least three words, single or in pairs. Parallel lines between
+    pairs show that their words differ in the same way.
     """
     from sememe import plots
-    from sememe.vectors import load
+    from sememe.models.registry import load_words
 
     paths = out or [Path("pca.png")]
     items: list[str | tuple[str, str]] = [*read_pairs(pairs or []), *(words or [])]
-    plots.pca(load(model, limit), items, paths, title=title)
+    plots.pca(load_words(model, limit), items, paths, title=title)
     _tell(paths, quiet)
 
 
@@ -101,20 +102,25 @@ def heatmap(
     model: Model,
     expressions: Annotated[
         list[str],
-        typer.Argument(metavar="EXPRESSION", help='Words or sums such as "king - man + woman".'),
+        typer.Argument(metavar="EXPRESSION", help='Words, or sums such as "king - man + woman".'),
     ],
     out: Pictures = None,
-    scale: Annotated[float, typer.Option(help="Blue is minus this, red is plus this.")] = 2.0,
+    scale: Annotated[
+        float,
+        typer.Option(
+            min=1e-9, max=1e9, help="Limit of the colour scale: blue is -SCALE, red is +SCALE."
+        ),
+    ] = 2.0,
     title: Title = "",
     limit: Limit = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show vectors as strips of color, one a row: blue below zero, red above."""
+    """Plot vectors as colour strips: blue negative, red positive."""
     from sememe import plots
-    from sememe.vectors import load
+    from sememe.models.registry import load_words
 
     paths = out or [Path("heatmap.png")]
-    plots.heatmap(load(model, limit), expressions, paths, limit=scale, title=title)
+    plots.heatmap(load_words(model, limit), expressions, paths, limit=scale, title=title)
     _tell(paths, quiet)
 
 
@@ -130,68 +136,123 @@ def positions(
         Path | None,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a BERT, GPT or transformer; left out: the Transformer's sine waves.",
+            help="BERT, GPT or transformer folder; default: sinusoidal positions.",
         ),
     ] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help="Positions to show; 100 of sine waves.")
+        int | None, typer.Option(min=1, max=100_000, help="Number of positions; sinusoidal: 100.")
     ] = None,
-    width: Annotated[int, typer.Option(min=2, max=100_000, help="Dimensions of sine waves.")] = 512,
+    width: Annotated[
+        int, typer.Option(min=2, max=100_000, help="Dimensions of the sinusoidal positions.")
+    ] = 512,
     out: Pictures = None,
     title: Title = "",
     quiet: Quiet = False,
 ) -> None:
-    """Show the vectors of positions: the Transformer's sine waves, or those of a model."""
-    from sememe.networks.installed import need_torch
-
-    need_torch()
+    """Plot position embeddings: sinusoidal, or those of a model."""
     from sememe import plots
 
     paths = out or [Path("positions.png")]
     if model is None:
-        from sememe.networks.positions import sinusoidal_table
-
-        table = sinusoidal_table(length or 100, width)
+        sine_waves = imported("sememe.nn.layers", "sinusoidal_table")
+        table = sine_waves(length or 100, width).numpy()
     else:
-        table = _positions_of(model)[:length]
-    plots.positions(table.detach().numpy(), paths, title=title)
+        table = sememe.load(model, able="positions").positions[:length]
+    plots.positions(table, paths, title=title)
     _tell(paths, quiet)
-
-
-def _positions_of(model: Path) -> Any:
-    """The table of positions of a model's folder."""
-    from sememe.errors import ArtifactError
-    from sememe.storage.folder import kind_of_folder
-
-    kind = kind_of_folder(model)
-    if kind == "seq2seq":
-        raise ArtifactError(f"{model} has no positions: its layers read one token after the other.")
-    if kind == "transformer":
-        from sememe.tasks.translation_folder import open_translator
-
-        return open_translator(model, device="cpu").network.embedding.positions.weight
-    from sememe.cli.opening import open_network
-
-    return open_network(model, device="cpu")[0].embedding.positions.weight
 
 
 @app.command(
     epilog=examples(
         "sememe plot history runs/ladder/models/skipgram",
-        "sememe plot history runs/mine --figure words_per_s",
+        "sememe plot history runs/mine --metric words_per_s",
     )
 )
 def history(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
     out: Pictures = None,
-    figure: Annotated[str, typer.Option(help="Which figure of the history to draw.")] = "loss",
+    metric: Annotated[str, typer.Option(help="Metric of the training history to plot.")] = "loss",
     title: Title = "",
     quiet: Quiet = False,
 ) -> None:
-    """Show the curve of a training: the loss, or another figure of its history."""
+    """Plot a training curve: the loss or another metric."""
     from sememe import plots
-    from sememe.progress import History
 
     paths = out or [Path("history.png")]
-    plots.history(History.load(model / "history.json"), paths, figure_name=figure, title=title)
+    plots.history(History.load(model / "history.json"), paths, metric=metric, title=title)
     _tell(paths, quiet)
+
+
+SENTENCE = "The animal didn't cross the street because it was too tired"
+
+
+@app.command(
+    epilog=examples(
+        f'sememe plot attention runs/bert "{SENTENCE}"',
+        f'sememe plot attention runs/bert "{SENTENCE}" --layer 2 --head 1 --out it.png',
+        'sememe plot attention runs/news "国王喜欢读书。" "他有很多书。" --out pair.svg',
+        'sememe plot attention gpt2 "The cat sat on the mat" --layer 5 --head 2 --json',
+        'sememe plot attention runs/de "A dog that he had seen ran away." --out order.png',
+    ),
+)
+def attention(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="BERT or GPT folder (sememe or Hugging Face), or translation model.",
+        ),
+    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Sentence.")],
+    text2: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEXT2", help="Second sentence of a pair (BERT), or the translation."
+        ),
+    ] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(min=1, max=10**4, help="Layer, from 1; default: the last."),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(min=1, max=10**4, help="Attention head, from 1; default: mean of all heads."),
+    ] = None,
+    out: Pictures = None,
+    title: Annotated[str, typer.Option(help="Title of the plot.")] = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Plot attention weights between the tokens of a text or pair.
+
+    Rows are queries, columns are keys; darker cells have more weight. For
+    a translation model, rows are target tokens and columns source tokens.
+    With --json the weights are printed, and a plot is written only with
+    --out.
+    """
+    from sememe import plots
+
+    found = sememe.load(model, able="attention").attention(text, text2)
+    weights_TS = found.of(layer, head)
+    num_layers, num_heads = found.weights_LHTS.shape[:2]
+    layer = layer or num_layers
+    of = f"head {head}" if head else f"mean of {num_heads} heads"
+    is_one = num_layers == num_heads == 1
+    paths = out or ([] if json else [Path("attention.png")])
+    if paths:
+        sides = {"segments": found.segments} if found.segments else {"columns": found.source}
+        plots.attention(
+            found.target, weights_TS, paths, **sides,
+            title=title or ("" if is_one else f"layer {layer}, {of}"),
+        )  # fmt: skip
+    if not json:
+        _tell(paths, quiet)
+        return
+    told: dict[str, Any] = {"layer": layer, "head": head, "weights": weights_TS.tolist()}
+    if found.translation is None:
+        told |= {"tokens": found.tokens, "segments": found.segments}
+    else:
+        told |= {
+            "source": found.source, "target": found.target, "translation": found.translation
+        }  # fmt: skip
+    print_json(told)

@@ -8,190 +8,157 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import sememe
 from sememe.cli import training
-from sememe.cli.options import Json, Quiet, expand, flag
-from sememe.cli.screen import examples, print_json, remark
-from sememe.static.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.cli.options import Column, Json, Quiet, columns_of, expand, flag
+from sememe.cli.program import echo, examples, print_json, remark
+from sememe.errors import OptionError, WriteError
+from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.progress import Reporter
 
 if TYPE_CHECKING:
-    from sememe.progress import Reporter
-    from sememe.static.fasttext.classifier.model import FastTextClassifier
+    from sememe import FastTextClassifier
 
-EXAMPLES = examples(
-    "sememe train classifier train.txt --validation dev.txt --out runs/topics",
-    "sememe train classifier reviews.tsv --field text --label-field stars --out runs/reviews",
-    "sememe train classifier train.txt --validation dev.txt --autotune 5m --out runs/best",
-    "sememe train classifier train.txt --quantize --cutoff 50000 --retrain --out runs/small",
-    "sememe train classifier news.txt --language zh --out runs/news",
-    "sememe train fasttext --supervised train.txt --out topics.bin",
-)
 
 _HARDLY_LEARNED = 0.98  # of the loss of one who guesses
 
 
+@training.app.command(
+    epilog=examples(
+        "sememe train classifier train.txt --validation dev.txt --out runs/topics",
+        "sememe train classifier reviews.tsv --column text=review --column label=stars -o r",
+        "sememe train classifier train.txt --validation dev.txt --autotune 5m --out runs/best",
+        "sememe train classifier train.txt --quantize --cutoff 50000 --retrain --out runs/small",
+        "sememe train classifier news.txt --language zh --out runs/news",
+        "sememe train fasttext --supervised train.txt --out topics.bin",
+    ),
+)
 @expand(config="Model")
 def classifier(
     train: Annotated[
         list[str],
         typer.Argument(
             metavar="TRAIN",
-            help="Files of lines such as “__label__good a fine film”, or jsonl, csv, tsv, parquet.",
+            help="Labelled lines (“__label__good a fine film”), or jsonl, csv, tsv, parquet.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The model folder to write, or a .bin or .ftz file."),
+        typer.Option("--out", "-o", help="Output folder, or .bin or .ftz file (required)."),
     ] = None,
-    validation: Annotated[
-        str | None, typer.Option(help="Labelled file on which the model is scored.")
-    ] = None,
+    validation: Annotated[str | None, typer.Option(help="Labelled validation file.")] = None,
     autotune: Annotated[
         str | None,
-        typer.Option(help="Try options on --validation for this time (90s, 5m) and keep the best."),
+        typer.Option(help="Hyperparameter search on --validation for this time, such as 5m."),
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="What --autotune makes large: f1, precision, recall, f1@3, f1:good.")
+        str, typer.Option(help="Metric for --autotune: f1, precision, recall, f1@3 or f1:LABEL.")
     ] = "f1",
     resume: training.Resume = False,
+    overwrite: training.Overwrite = False,
     start: training.Start = None,
     checkpoint_minutes: training.CheckpointMinutes = 10.0,
     language: Annotated[
         str,
-        typer.Option(help="none splits at blanks; zh cuts Chinese words, en drops punctuation."),
+        typer.Option(help="none: split at whitespace; en: drop punctuation; zh: segment Chinese."),
     ] = "none",
     lowercase: Annotated[
-        bool, flag("--lowercase/--keep-case", help="Turn words into lower case.")
+        bool, flag("--lowercase/--keep-case", help="Convert words to lower case.")
     ] = False,
-    field: Annotated[
-        str, typer.Option(help="Column of jsonl, csv, tsv and parquet files that holds the text.")
-    ] = "text",
-    label_field: Annotated[str, typer.Option(help="Column that holds the label.")] = "label",
+    column: Column = None,
     encoding: Annotated[
         str, typer.Option(help="Encoding of text, jsonl, csv and tsv files.")
     ] = "utf-8",
     errors: Annotated[
-        Literal["strict", "replace"], typer.Option(help="Stop at wrong bytes, or replace them.")
+        Literal["strict", "replace"], typer.Option(help="Invalid bytes: stop, or replace them.")
     ] = "strict",
     quantize: Annotated[
-        bool, flag("--quantize", help="Keep the rows as bytes: a model many times smaller.")
+        bool, flag("--quantize", help="Product quantization: a much smaller model.")
     ] = False,
     cutoff: Annotated[
-        int, typer.Option(help="With --quantize: keep this many rows, the strongest; 0 all.")
+        int,
+        typer.Option(help="With --quantize: keep this many features, largest norms first; 0: all."),
     ] = 0,
     retrain: Annotated[
-        bool, flag("--retrain", help="With --cutoff: train the rows that are kept again.")
+        bool, flag("--retrain", help="With --cutoff: retrain the remaining features.")
     ] = False,
     qnorm: Annotated[
-        bool, flag("--qnorm", help="With --quantize: lengths of rows get bytes of their own.")
+        bool, flag("--qnorm", help="With --quantize: quantize the norms separately.")
     ] = False,
     qout: Annotated[
-        bool, flag("--qout", help="With --quantize: also the labels' rows (256 labels or more).")
+        bool,
+        flag(
+            "--qout", help="With --quantize: also quantize the output layer (256 labels or more)."
+        ),
     ] = False,
-    dsub: Annotated[
-        int, typer.Option(help="With --quantize: numbers of a row that share a byte.")
-    ] = 2,
+    dsub: Annotated[int, typer.Option(help="With --quantize: dimensions per sub-vector.")] = 2,
     json: Json = False,
     quiet: Quiet = False,
     *,
     config: FastTextClassifierConfig,
 ) -> None:
-    """Train a classifier of texts (fastText's supervised half).
+    """Train a text classifier (fastText supervised).
 
-    A line's labels are its words that start with __label__; all others are its text.
-    The options carry the names of the Python call:
+    Words that start with __label__ are the labels of a line; the other
+    words are its text.
+
+    In Python:
     sememe.FastTextClassifier(word_ngrams=2).fit("train.txt").
     """
-    shrinking = {"cutoff": cutoff, "qnorm": qnorm, "qout": qout, "dsub": dsub}
-    _check(out, quantize, retrain, shrinking)
-    training.check("--checkpoint-minutes", checkpoint_minutes)
-    train_classifier(
-        train,
-        out,
-        config,
-        validation=validation,
-        shrinking={**shrinking, "retrain": train if retrain else None} if quantize else None,
-        as_json=json,
-        quiet=quiet,
-        start=start,
-        autotune=autotune,
-        metric=metric,
-        resume=resume,
-        checkpoint_minutes=checkpoint_minutes or math.inf,
-        language=language,
-        lowercase=lowercase,
-        field=field,
-        label_field=label_field,
-        encoding=encoding,
-        errors=errors,
-    )
+    shrinking: dict[str, Any] = {"cutoff": cutoff, "qnorm": qnorm, "qout": qout, "dsub": dsub}
+    out = _checked(out, quantize, retrain, shrinking)
+    if out.is_file() and not overwrite:
+        raise WriteError(f"{out} exists; choose another name, or --overwrite to replace it.")
+    reporter, metrics = Reporter(quiet=quiet), dict[str, Any]()
+    model = sememe.FastTextClassifier(config).fit(
+        train, validation, out=None if out.suffix.lower() == ".ftz" else out, progress=reporter,
+        start=start, autotune=autotune, metric=metric, resume=resume, overwrite=overwrite,
+        checkpoint_minutes=checkpoint_minutes or math.inf, language=language, lowercase=lowercase,
+        columns=columns_of(column), encoding=encoding, errors=errors,
+    )  # fmt: skip
+    if validation is not None:
+        metrics["validation"] = _scores(model, validation)
+    if quantize and not model.is_quantized:  # a finished one that was resumed is
+        shrinking["retrain"] = train if retrain else None
+        model = _shrink(model, validation or train, shrinking, metrics, reporter)
+        model.save(out)
+    _tell(model, out, metrics, as_json=json, quiet=quiet)
 
 
-def _check(out: Path | None, quantize: bool, retrain: bool, shrinking: dict[str, Any]) -> None:
-    """Refuse what does not go together before any text is read."""
-    from sememe.errors import OptionError
-    from sememe.static.fasttext.classifier.shrinking import Shrinking
-
+def _checked(out: Path | None, quantize: bool, retrain: bool, shrinking: dict[str, Any]) -> Path:
+    """The path of the model; raises an error for conflicting options before any text is read."""
     defaults = {"cutoff": 0, "qnorm": False, "qout": False, "dsub": 2}
     if not quantize and (retrain or shrinking != defaults):
         raise OptionError("--cutoff, --retrain, --qnorm, --qout and --dsub need --quantize.")
     if retrain and not shrinking["cutoff"]:
         raise OptionError("--retrain trains the rows that --cutoff keeps: give a --cutoff.")
-    Shrinking(**shrinking)  # refuses what could not be quantised
+    sememe.FastTextClassifier.check_quantize(**shrinking)
     if out is None:
-        raise OptionError("--out must name the folder or file that shall hold the model.")
+        raise OptionError("--out must name the output folder or file.")
     ending = out.suffix.lower()
     if (ending == ".ftz" and not quantize) or (ending == ".bin" and quantize):
         raise OptionError(f"--out {out}: a .ftz file is quantised (--quantize), a .bin file not.")
     if ending in (".bin", ".ftz") and out.is_dir():
-        raise OptionError(f"--out {out} is a folder, but its name asks for a file.")
-
-
-def train_classifier(
-    train: list[str],
-    out: Path | None,
-    config: FastTextClassifierConfig,
-    *,
-    validation: str | None,
-    shrinking: dict[str, Any] | None,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
-    """Fit a classifier, make it smaller where that is asked for, and tell how it went."""
-    from sememe.progress import Reporter
-    from sememe.static.fasttext.classifier.model import FastTextClassifier
-
-    reporter = Reporter(quiet=quiet)
-    is_file = out is not None and out.suffix.lower() == ".ftz"
-    model = FastTextClassifier(config).fit(
-        train, validation, out=None if is_file else out, progress=reporter, **options
-    )
-    figures: dict[str, Any] = {}
-    if validation is not None:
-        figures["validation"] = _scores(model, validation)
-    if shrinking is not None and not model.is_quantized:  # a finished one that was resumed is
-        model = _shrink(model, validation or train, shrinking, figures, reporter)
-        assert out is not None
-        model.save(out)
-    _tell(model, out, figures, as_json=as_json, quiet=quiet)
+        raise OptionError(f"--out {out} is a folder, but its name is that of a file.")
+    return out
 
 
 def _scores(model: FastTextClassifier, data: Any) -> dict[str, Any]:
-    scores = model.evaluate(data).to_dict()
-    del scores["labels"]
-    return scores
+    found = model.evaluate(data)
+    told = found.to_dict() | {"remark": found.remark}
+    return {name: value for name, value in told.items() if name != "labels"}
 
 
 def _shrink(
     model: FastTextClassifier,
     data: Any,
     options: dict[str, Any],
-    figures: dict[str, Any],
+    metrics: dict[str, Any],
     reporter: Reporter,
 ) -> FastTextClassifier:
     small = model.quantize(progress=reporter, **options)
     before, after = _scores(model, data)["f1"], _scores(small, data)["f1"]
-    figures["quantization"] = {
+    metrics["quantization"] = {
         "bytes_before": model.weights.nbytes,
         "bytes_after": small.weights.nbytes,
         "f1_before": before,
@@ -203,8 +170,8 @@ def _shrink(
 
 def _tell(
     model: FastTextClassifier,
-    out: Path | None,
-    figures: dict[str, Any],
+    out: Path,
+    metrics: dict[str, Any],
     *,
     as_json: bool,
     quiet: bool,
@@ -213,14 +180,16 @@ def _tell(
     if as_json:
         history = model.history.last()
         options = model.config.to_dict()
-        print_json({"path": str(out), **sizes, **figures, "options": options, "history": history})
+        print_json({"path": str(out), **sizes, **metrics, "options": options, "history": history})
         return
-    if "validation" in figures:
-        scores = figures["validation"]
-        typer.echo(f"F1 {scores['f1']:.4f} on {scores['num_examples']:,} examples")
+    if "validation" in metrics:
+        scores = metrics["validation"]
+        echo(f"F1 {scores['f1']:.4f} on {scores['num_examples']:,} examples")
+        if scores["remark"]:
+            echo(scores["remark"], err=True)
     remark(f"Saved {sizes['labels']:,} labels, {sizes['words']:,} words to {out}", quiet)
     loss, chance = model.history.last().get("loss") or 0.0, math.log(len(model.labels))
     if model.config.loss == "softmax" and loss > _HARDLY_LEARNED * chance:
         advice = "more passes and larger steps help: try --epochs 50 --learning-rate 0.5"
-        remark(f"A loss of {loss:.3f} is that of guessing; {advice}", quiet)
+        remark(f"A loss of {loss:.3f} is no better than guessing; {advice}", quiet)
     remark(f"Try: sememe predict {out} texts.txt", quiet)

@@ -1,36 +1,47 @@
-"""What the training commands share: their common options, checks and closing words."""
+"""What the training commands share: their options, checks, the call of `fit` and closing words."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sememe.cli.failures import remember_out
 from sememe.cli.options import Json, Quiet, flag, named
-from sememe.cli.screen import print_json, remark
+from sememe.cli.program import Ordered, echo, group, needed, print_json, print_result, remark
+from sememe.errors import OptionError
+from sememe.options import check_ranges
+from sememe.progress import Reporter
+from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
-    from sememe.progress import Reporter
-    from sememe.static.callbacks import Callback
-    from sememe.static.model import StaticModel
-    from sememe.text.settings import TextSettings
     from sememe.tokens.vocabulary import Vocabulary
-    from sememe.vectors import WordVectors
 
 # Words in all passes. 827 k words of Chinese Wikipedia: wordsim-297 is 28 after 5 passes, 46 after
 # 20, 42 after 60.
 _FEW_SEEN = 10_000_000
 _MOST_PASSES = 100
+
+
+class Models(Ordered):
+    """The models; fastText's classifier has options of its own, so it is a command apart."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Take `fasttext --supervised` for the classifier, as users of fastText call it."""
+        if args[0] == "fasttext" and "--supervised" in args:
+            args = ["classifier", *(arg for arg in args[1:] if arg != "--supervised")]
+        return super().resolve_command(ctx, args)
+
+
+app = group("train", "Train a model on your corpus.", Models)
+
 Corpus = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="CORPUS",
-        help="Files, folders or patterns of text, or - for standard input. "
-        "Left out: the docstrings of the installed packages.",
+        help="Text files, folders or patterns; - for standard input; default: built-in corpus.",
         show_default=False,
     ),
 ]
@@ -39,84 +50,130 @@ Mix = Annotated[
     typer.Option(
         "--mix",
         metavar="LANGUAGE=TEXT",
-        help="The text of one language, such as zh=news/, instead of a corpus; may be repeated: "
-        "the model then knows several.",
+        help="Corpus of one language, such as zh=news/; repeatable; replaces CORPUS.",
     ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="The model folder to write; a training needs one."),
+    typer.Option("--out", "-o", help="Output folder (required)."),
 ]
-Resume = Annotated[bool, flag("--resume", help="Go on where a training into --out was stopped.")]
+Resume = Annotated[bool, flag("--resume", help="Resume an interrupted run in --out.")]
+Overwrite = Annotated[
+    bool, flag("--overwrite", help="Replace an existing model in --out when training finishes.")
+]
 Start = Annotated[
-    str | None, typer.Option(help="Begin with these vectors: a model folder or vector file.")
-]
-Phrases = Annotated[
-    int, typer.Option(help="Passes that join phrases such as new_york; 0 joins none.")
+    str | None, typer.Option(help="Initialise with these vectors: model folder or vector file.")
 ]
 Store = Annotated[
-    Path | None, typer.Option(help="Keep the text as ids here instead of in the cache folder.")
+    Path | None, typer.Option(help="Folder for the tokenized corpus, instead of the cache.")
 ]
 CheckpointMinutes = Annotated[
-    float, typer.Option(help="Save the state of the training this often; 0 never.")
+    float,
+    typer.Option(min=0, max=10**9, help="Minutes between checkpoints; 0: none."),
 ]
-EvaluateEvery = Annotated[
-    int, typer.Option(help="Score the vectors each time this many words were seen; 0 never.")
+Preview = Annotated[
+    bool, flag("--preview", help="Show the first training examples; train nothing.")
 ]
-Data = Annotated[
-    str | None,
-    typer.Option(help="Question file or folder for --evaluate-every; built-in when left out."),
-]
-EarlyStopping = Annotated[
-    int, typer.Option(help="Stop after this many evaluations without a better score; 0 never.")
+Preset = Annotated[str, typer.Option(help="Size of the network.")]
+Tokenizer = Annotated[
+    Path | None,
+    typer.Option(help="Tokenizer folder; default: trained on the corpus."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is asked of every command that learns from a corpus."""
+class SavingOptions:
+    """Options of every command that saves a model."""
 
     out: Out = None
     resume: Resume = False
-    store: Store = None
+    overwrite: Overwrite = False
     json: Json = False
     quiet: Quiet = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counting(Asked):
-    """What is asked of the commands that count words."""
+class TrainOptions(SavingOptions):
+    """Options of every command that trains on a corpus."""
 
-    phrases: Phrases = 0
+    store: Store = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(TrainOptions):
+    """The options of the commands that count words."""
+
+    phrases: Annotated[
+        int,
+        typer.Option(help="Passes that join phrases such as new_york; 0: none."),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a number out of its range before any work is done."""
+        check_ranges(self, phrases=(0, 10))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting(Counting):
-    """What is asked of the commands that train word vectors."""
+    """The options of the commands that train word vectors."""
 
     start: Start = None
     checkpoint_minutes: CheckpointMinutes = 10.0
-    evaluate_every: EvaluateEvery = 0
-    data: Data = None
-    early_stopping: EarlyStopping = 0
+    evaluate_every: Annotated[
+        int,
+        typer.Option(help="Words between evaluations of the vectors; 0: none."),
+    ] = 0
+    data: Annotated[
+        str | None,
+        typer.Option(help="Question file or folder for --evaluate-every; default: built-in sets."),
+    ] = None
+    early_stopping: Annotated[
+        int,
+        typer.Option(help="Stop after this many evaluations without improvement; 0: never."),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a number out of its range before any work is done."""
+        super().__post_init__()
+        most = (0, 10**15)
+        check_ranges(self, checkpoint_minutes=most, evaluate_every=most, early_stopping=most)
 
 
-def checked_out(out: Path | None, kind: str) -> Path:
-    """The folder to write, refused before any work when it is missing or holds something else."""
-    from sememe.errors import OptionError
-    from sememe.storage.folder import check_replaceable
+class Sizes:
+    """The sizes of a network that will not be those of its preset."""
 
-    if out is None:
-        raise OptionError("--out must name the folder that shall hold the model.")
-    check_replaceable(out, kind)
-    remember_out(out)
-    return out
+    def given(self) -> dict[str, Any]:
+        """Those that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+# Sizes that several networks have: the type and the help of each.
+SIZES = {
+    "vocab_size": (int, "Vocabulary size of the new tokenizer; default: from the preset."),
+    "num_layers": (int, "Transformer blocks; default: from the preset."),
+    "num_cells": (int, "LSTM cells per layer; default: from the preset."),
+    "width": (int, "Dimensions of a token vector; default: from the preset."),
+    "num_heads": (int, "Attention heads per block; default: from the preset."),
+    "max_length": (int, "Maximum sequence length in tokens; default: from the preset."),
+    "dropout": (float, "Dropout; default: from the preset."),
+}
+
+
+def sizes(*names: str, **own: tuple[type, str]) -> type[Sizes]:
+    """The sizes that a command takes: names of SIZES, and the type and help of its own."""
+    given = [
+        (name, Annotated[kind | None, typer.Option(help=text)], field(default=None))
+        for name, (kind, text) in ({name: SIZES[name] for name in names} | own).items()
+    ]
+    return make_dataclass("Given", given, bases=(Sizes,), frozen=True, kw_only=True)
+
+
+BLOCK_SIZES = sizes("vocab_size", "num_layers", "width", "num_heads")
+TRANSFORMER_SIZES = sizes("vocab_size", "num_layers", "width", "num_heads", "max_length", "dropout")
 
 
 def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:
     """The corpus, or the texts of each language that --mix names."""
-    from sememe.errors import OptionError
-
     if not mix:
         return corpus
     if corpus:
@@ -127,93 +184,37 @@ def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:
     return found
 
 
-def train(model: StaticModel, corpus: list[str] | None, text: TextSettings, asked: Fitting) -> None:
-    """Fit a model as the options say, and tell how it went."""
-    from sememe.progress import Reporter
-    from sememe.vectors import load
-
-    reporter = Reporter(quiet=asked.quiet)
-    out = checked_out(asked.out, model.kind)
-    check("--checkpoint-minutes", asked.checkpoint_minutes)
-    fit(
-        model, corpus, text, asked, reporter,
-        start=load(asked.start) if asked.start else None,
-        checkpoint_minutes=asked.checkpoint_minutes or math.inf,
-        callbacks=callbacks(asked.evaluate_every, asked.data, asked.early_stopping, reporter),
-    )  # fmt: skip
-    tell(model, out, as_json=asked.json, quiet=asked.quiet)
-
-
 def fit(
-    model: StaticModel,
-    corpus: list[str] | None,
-    text: TextSettings,
-    asked: Counting,
-    reporter: Reporter,
-    **more: Any,
+    model: Any, corpus: Any, text: TextSettings | None, asked: TrainOptions, **more: Any
 ) -> None:
-    """Fit a model with what is asked of all that count words, and with more."""
-    check("--phrases", asked.phrases, 10)
+    """Fit a model with the options of all commands that learn from a corpus, and with more."""
+
     model.fit(
-        corpus, text=text, phrases=asked.phrases, store=asked.store, out=asked.out,
-        resume=asked.resume, progress=reporter, **more,
+        corpus, text=text, store=asked.store, out=asked.out, resume=asked.resume,
+        overwrite=asked.overwrite,
+        **{"progress": Reporter(quiet=asked.quiet)} | more,
     )  # fmt: skip
 
 
-def check(name: str, value: float, high: float = 1e15) -> None:
-    """Refuse a number out of its range before any work is done."""
-    from sememe.errors import OptionError
-
-    if not 0 <= value <= high:  # NaN fails this too
-        raise OptionError(f"{name} must lie between 0 and {high:,.0f}, not {value}.")
-
-
-def callbacks(
-    evaluate_every: int, data: str | None, early_stopping: int, reporter: Reporter
-) -> list[Callback]:
-    """What is asked of the vectors while they are trained; the questions are checked first."""
-    from sememe.errors import OptionError
-
-    check("--evaluate-every", evaluate_every)
-    check("--early-stopping", early_stopping)
-    if not evaluate_every:
-        if data is not None or early_stopping:
-            raise OptionError("--data and --early-stopping need --evaluate-every.")
-        return []
-    from sememe.evaluation import evaluate_words
-    from sememe.evaluation.words import find_files
-    from sememe.static.callbacks import Evaluate
-
-    find_files(data)
-
-    def score(vectors: WordVectors) -> float:
-        # Antonyms are left out: a higher share of opposites among neighbors is no progress.
-        scores = [one for one in evaluate_words(vectors, data).scores if one.kind != "antonyms"]
-        values = [one.value for one in scores if math.isfinite(one.value)]
-        mean = sum(values) / len(values) if values else math.nan
-        reporter.note(f"score {mean:.4f}, the mean of {len(values)} of {len(scores)} files")
-        return mean
-
-    return [Evaluate(score, every_words=evaluate_every, patience=early_stopping)]
-
-
-def tell(model: StaticModel, out: Path, *, as_json: bool, quiet: bool) -> None:
+def print_vectors(
+    model: Any, out: Path, *, as_json: bool, quiet: bool, needs_passes: bool = False
+) -> None:
     """Say what was saved and what to try next."""
     vectors = model.vectors
     if as_json:
-        figures = {"words": len(vectors), "dim": vectors.dim, "history": model.history.last()}
-        print_json({"path": str(out), **figures})
+        metrics = {"words": len(vectors), "dim": vectors.dim, "history": model.history.last()}
+        print_json({"path": str(out), **metrics})
         return
     remark(f"Saved {len(vectors):,} words × {vectors.dim} to {out}", quiet)
-    num_seen = model.plan.get("tokens", 0) * getattr(model.config, "epochs", 0)
-    if model.kind in ("word2vec", "fasttext") and num_seen < _FEW_SEEN:
-        epochs = min(_MOST_PASSES, math.ceil(_FEW_SEEN / model.plan["tokens"]))
+    num_tokens = model.plan.get("tokens", 0)
+    if needs_passes and num_tokens * model.config.epochs < _FEW_SEEN:
+        epochs = min(_MOST_PASSES, math.ceil(_FEW_SEEN / num_tokens))
         if epochs > model.config.epochs:
-            remark(f"So short a text needs more passes: try --epochs {epochs}", quiet)
-    remark(f"Try: sememe neighbors {out} {telling_word(vectors.vocabulary)}", quiet)
+            remark(f"This corpus is small: --epochs {epochs} may give better vectors.", quiet)
+    remark(f"Try: sememe neighbors {out} {example_word(vectors.vocabulary)}", quiet)
 
 
-def telling_word(vocabulary: Vocabulary) -> str:
+def example_word(vocabulary: Vocabulary) -> str:
     """A word to try first: known well, but none of the most frequent, which mean little.
 
     It is made of letters, for an apostrophe would leave a shell waiting for a second one.
@@ -221,3 +222,87 @@ def telling_word(vocabulary: Vocabulary) -> str:
     first = min(200, len(vocabulary) // 2)
     words = vocabulary[first : first + 100]
     return next((word for word in words if len(word) > 1 and word.isalpha()), words[0])
+
+
+def train_network(
+    model: Any,
+    corpus: Any,
+    text: TextSettings | None,
+    asked: TrainOptions,
+    *,
+    preview: bool = False,
+    **more: Any,
+) -> None:
+    """Fit a language model with these options, or show examples; say how it went."""
+    if preview:
+        _show_examples(model, corpus, asked, text=text, **more)
+        return
+    out = needed(asked.out)
+    fit(model, corpus, text, asked, **more)
+    metrics = model.history.last()
+    if asked.json:
+        sizes = {name: size for name, size in model.manifest().items() if name == "words"}
+        print_json({"path": str(out), **sizes, "metrics": metrics})
+        return
+    remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
+    for line in summary(metrics):
+        echo(line)
+
+
+def _show_examples(model: Any, corpus: Any, asked: TrainOptions, **more: Any) -> None:
+    from sememe.examples.batches import render
+
+    shown = model.preview(corpus, store=asked.store, progress=Reporter(quiet=asked.quiet), **more)
+    print_result([asdict(row) for row in shown], render(shown), asked.json)
+
+
+def summary(metrics: dict[str, Any]) -> list[str]:
+    """The metrics of the last validation as text, each with its baseline."""
+    own = {
+        name.removeprefix("validation_"): value
+        for name, value in metrics.items()
+        if name.startswith("validation_")
+    }
+    if "unigram_perplexity" in own or "ranking_accuracy" in own:
+        return [_word_line(own)]
+    marks = [name.removesuffix("perplexity") for name in own if name.endswith("perplexity")]
+    lines = []
+    for mark in sorted(marks):
+        part = {
+            name.removeprefix(mark): value for name, value in own.items() if name.startswith(mark)
+        }
+        lines += [f"{mark[:-1]}: {line}" if mark else line for line in _lines(part)]
+    return lines
+
+
+def _word_line(own: dict[str, Any]) -> str:
+    """The metrics of a model over words."""
+    if "ranking_accuracy" in own:
+        return f"windows ranked above corrupted ones: {own['ranking_accuracy']:.1%}"
+    told = f"perplexity {own['perplexity']:,.1f}"
+    if "backward_perplexity" in own:
+        told = (
+            f"perplexity: {own['forward_perplexity']:,.1f} forwards, "
+            f"{own['backward_perplexity']:,.1f} backwards"
+        )
+    return f"{told} (by frequency alone: {own['unigram_perplexity']:,.1f})"
+
+
+def _lines(own: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, title in (("masked", "hidden tokens"), ("token", "next tokens")):
+        if f"{name}_accuracy" in own:
+            counted = f"the most frequent token: {own['unigram_accuracy']:.1%}"
+            if "neighbor_accuracy" in own:
+                counted += f", counted neighbors: {own['neighbor_accuracy']:.1%}"
+            lines.append(
+                f"{title}: {own[f'{name}_accuracy']:.1%} right ({counted}), loss "
+                f"{own[f'{name}_loss']:.3f} (by frequency alone: {own['unigram_loss']:.3f}), "
+                f"perplexity {own['perplexity']:,.1f}"
+            )
+    if "next_accuracy" in own:
+        lines.append(
+            f"next sentences: {own['next_accuracy']:.1%} right "
+            f"(always the same answer: {own['next_baseline']:.1%})"
+        )
+    return lines

@@ -7,45 +7,54 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sememe.cli.options import Json, Limit, Model, RestrictVocab, flag
-from sememe.cli.screen import examples, print_json, print_table
+from sememe.cli.program import app, echo, examples, print_json, print_result, print_table
+from sememe.errors import OptionError
 
 if TYPE_CHECKING:
     from sememe.vectors import Neighbor
 
-Num = Annotated[int, typer.Option("--num", "-n", help="How many words to show.")]
+Num = Annotated[int, typer.Option("--num", "-n", min=1, max=10**9, help="Number of words to show.")]
 
 
+@app.command(
+    epilog=examples(
+        "sememe neighbors runs/ladder/models/skipgram array tensor",
+        "sememe neighbors runs/ladder/models/skipgram matrix --num 3 --json",
+        "sememe neighbors glove.txt king - man + woman",
+        "sememe neighbors glove.txt --positive king --positive woman --negative man",
+    )
+)
 def neighbors(
     model: Model,
     words: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="WORD",
-            help="Words, each asked by itself, or a sum such as king - man + woman.",
+            help="Words, or one sum such as king - man + woman.",
         ),
     ] = None,
     positive: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD", help="A word to add up in one question; may be repeated."),
+        typer.Option(metavar="WORD", help="Word to add to the sum; repeatable."),
     ] = None,
     negative: Annotated[
-        list[str] | None, typer.Option(metavar="WORD", help="A word to subtract; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="WORD", help="Word to subtract from the sum; repeatable."),
     ] = None,
     num: Num = 10,
     restrict_vocab: RestrictVocab = None,
     limit: Limit = None,
     include_inputs: Annotated[
-        bool, flag("--include-inputs", help="Let the words asked be answers too.")
+        bool, flag("--include-inputs", help="Allow the given words as answers.")
     ] = False,
     approximate: Annotated[
-        bool, flag("--approximate", help="Ask the index of the extra `index`.")
+        bool, flag("--approximate", help="Approximate search with an index (pip extra `index`).")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show the words nearest to each word, or to a sum of words."""
-    from sememe.errors import OptionError
-    from sememe.vectors import load
-    from sememe.vectors.sums import looks_like_sum, parse_sum
+    """Show the nearest words to a word, or to a sum of words."""
+    from sememe.models.registry import load_words
+    from sememe.vectors.search import looks_like_sum, parse_sum
 
     words = words or []
     if not (words or positive or negative):
@@ -55,7 +64,7 @@ def neighbors(
         words = []
         positive = [*(positive or []), *(word for sign, word in terms if sign > 0)]
         negative = [*(negative or []), *(word for sign, word in terms if sign < 0)]
-    vectors = load(model, limit)
+    vectors = load_words(model, limit)
     options: dict[str, Any] = {
         "restrict_vocab": restrict_vocab,
         "include_inputs": include_inputs,
@@ -79,15 +88,21 @@ def _show(found: dict[str, list[Neighbor]], as_json: bool) -> None:
         return
     for index, (query, answers) in enumerate(found.items()):
         if len(found) > 1:
-            typer.echo(("\n" if index else "") + query)
+            echo(("\n" if index else "") + query)
         print_table(("word", "cosine"), answers, title="" if len(found) > 1 else query)
 
 
+@app.command(
+    epilog=examples(
+        "sememe analogy runs/ladder/models/skipgram numpy array torch",
+        "sememe analogy glove.txt man king woman --method mul",
+    )
+)
 def analogy(
     model: Model,
-    a: Annotated[str, typer.Argument(metavar="A", help="A is to …")],
-    b: Annotated[str, typer.Argument(metavar="B", help="… B as …")],
-    c: Annotated[str, typer.Argument(metavar="C", help="… C is to?")],
+    a: Annotated[str, typer.Argument(metavar="A", help="First word of the known pair.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second word of the known pair.")],
+    c: Annotated[str, typer.Argument(metavar="C", help="First word of the incomplete pair.")],
     num: Num = 5,
     method: Annotated[
         Literal["add", "mul"], typer.Option(help="3CosAdd (a sum) or 3CosMul (a product).")
@@ -95,14 +110,14 @@ def analogy(
     restrict_vocab: RestrictVocab = None,
     limit: Limit = None,
     include_inputs: Annotated[
-        bool, flag("--include-inputs", help="Let A, B and C be answers too.")
+        bool, flag("--include-inputs", help="Allow A, B and C as answers.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Answer "A is to B as C is to …"."""
-    from sememe.vectors import load
+    """Solve "A is to B as C is to …"."""
+    from sememe.models.registry import load_words
 
-    found = load(model, limit).analogy(
+    found = load_words(model, limit).analogy(
         a, b, c, num, method=method, restrict_vocab=restrict_vocab, include_inputs=include_inputs
     )
     if json:
@@ -112,58 +127,30 @@ def analogy(
         print_table(("word", "score"), found, title=f"{a} is to {b} as {c} is to …")
 
 
+@app.command(epilog=examples("sememe similarity runs/ladder/models/skipgram row column"))
 def similarity(
     model: Model,
-    a: Annotated[str, typer.Argument(metavar="A", help="One word.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other word.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="First word.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second word.")],
     limit: Limit = None,
     json: Json = False,
 ) -> None:
-    """Give the cosine of two words: 1 for the same direction, 0 for unrelated ones."""
-    from sememe.vectors import load
+    """Print the cosine similarity of two words."""
+    from sememe.models.registry import load_words
 
-    score = load(model, limit).similarity(a, b)
-    if json:
-        print_json({"a": a, "b": b, "similarity": score})
-    else:
-        typer.echo(f"{score:.4f}")
+    score = load_words(model, limit).similarity(a, b)
+    print_result({"a": a, "b": b, "similarity": score}, f"{score:.4f}", json)
 
 
+@app.command(epilog=examples("sememe odd runs/ladder/models/skipgram red green blue matrix"))
 def odd(
     model: Model,
-    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Three words or more.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Three or more words.")],
     limit: Limit = None,
     json: Json = False,
 ) -> None:
-    """Name the word that does not belong to the others."""
-    from sememe.vectors import load
+    """Find the word that does not fit with the others."""
+    from sememe.models.registry import load_words
 
-    found = load(model, limit).odd_one_out(words)
-    if json:
-        print_json({"words": words, "odd": found})
-    else:
-        typer.echo(found)
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    app.command(
-        epilog=examples(
-            "sememe neighbors runs/ladder/models/skipgram array tensor",
-            "sememe neighbors runs/ladder/models/skipgram matrix --num 3 --json",
-            "sememe neighbors glove.txt king - man + woman",
-            "sememe neighbors glove.txt --positive king --positive woman --negative man",
-        )
-    )(neighbors)
-    app.command(
-        epilog=examples(
-            "sememe analogy runs/ladder/models/skipgram numpy array torch",
-            "sememe analogy glove.txt man king woman --method mul",
-        )
-    )(analogy)
-    app.command(epilog=examples("sememe similarity runs/ladder/models/skipgram row column"))(
-        similarity
-    )
-    app.command(epilog=examples("sememe odd runs/ladder/models/skipgram red green blue matrix"))(
-        odd
-    )
+    found = load_words(model, limit).odd_one_out(words)
+    print_result({"words": words, "odd": found}, found, json)

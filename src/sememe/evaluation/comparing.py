@@ -1,25 +1,22 @@
-"""Two models on the same rows: is the difference real? Paired tests over their predictions."""
+"""Two models on the same rows: is the difference significant? Paired tests of predictions."""
 
-from __future__ import annotations
-
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from sememe.errors import InputError, OptionError
+from sememe.contract import KINDS
+from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.evaluation.results import package_version, plain
 from sememe.evaluation.rows import gold_of, said_of
-from sememe.evaluation.scoring import METRICS
+from sememe.evaluation.scoring import METRICS, task_kinds
 from sememe.metrics import McNemar, PairedBootstrap, are_chinese, mcnemar, paired_bootstrap
-
-if TYPE_CHECKING:
-    from sememe.tasks.task import Task
+from sememe.storage.folder import parse_json
+from sememe.text.sources import read_utf8
 
 Test = Literal["bootstrap", "mcnemar"]
-# The share of chance findings that is put up with.
+# The significance level.
 _LEVEL = 0.05
 
 DEFAULTS = {
@@ -33,7 +30,7 @@ DEFAULTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The scores of two models on the same rows, and what paired tests say of the difference."""
+    """The scores of two models on the same rows, and the results of paired tests."""
 
     first: str
     second: str
@@ -46,14 +43,14 @@ class Comparison:
 
     @property
     def p_value(self) -> float:
-        """The chance of so large a difference if there were none, by the chosen test."""
+        """The p-value of the chosen test."""
         if self.test == "mcnemar" and self.mcnemar is not None:
             return self.mcnemar.p_value
         return self.bootstrap.p_value
 
     @property
     def is_real(self) -> bool:
-        """Whether the difference is more than chance, at 5 %."""
+        """Whether the difference is significant at 5 %."""
         return self.p_value < _LEVEL
 
     @property
@@ -62,15 +59,15 @@ class Comparison:
         difference = 100 * self.bootstrap.difference
         chance = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
         if math.isnan(difference):
-            return "The difference cannot be told: a score is not defined on these rows."
+            return "The models cannot be compared: a score is not defined on these rows."
         if self.is_real:
             better = self.second if difference > 0 else self.first
             return (
                 f"The difference is real: {better} is better by {abs(difference):.2f} ({chance})."
             )
         return (
-            f"The difference of {difference:+.2f} may be chance ({chance}): these "
-            f"{self.num_rows:,} rows do not tell the two apart."
+            f"The difference of {difference:+.2f} is not significant on these "
+            f"{self.num_rows:,} rows ({chance})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,10 +106,10 @@ def compare_predictions(
     num_resamples: int = 10_000,
     seed: int = 1,
 ) -> Comparison:
-    """Compare what two models said of the same rows by one metric.
+    """Compare the predictions of two models on the same rows by one metric.
 
-    McNemar's test is given beside the bootstrap where rows are right or wrong; `test` says which
-    of them decides, left out: the bootstrap.
+    McNemar's test is added to the bootstrap if rows are right or wrong; `test` chooses which one
+    decides, by default the bootstrap.
     """
     if metric not in METRICS:
         raise OptionError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}.")
@@ -122,19 +119,17 @@ def compare_predictions(
     if not gold:
         raise InputError("There are no rows to compare on.")
     try:
-        rows = chosen.figures(gold, first, second, positive)
-    except (TypeError, ValueError) as error:
+        a = chosen.rows(gold, first, positive, second)
+        b = chosen.rows(gold, second, positive, first)
+    except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
         raise InputError(f"These predictions cannot be scored by {metric}: {error}.") from error
-    counts = mcnemar(rows.first > 0.5, rows.second > 0.5) if chosen.is_right_or_wrong else None
     return Comparison(
         first=names[0],
         second=names[1],
         metric=metric,
         num_rows=len(gold),
-        bootstrap=paired_bootstrap(
-            rows.first, rows.second, rows.combine, num_resamples=num_resamples, seed=seed
-        ),
-        mcnemar=counts,
+        bootstrap=paired_bootstrap(a, b, chosen.combine, num_resamples=num_resamples, seed=seed),
+        mcnemar=mcnemar(a > 0.5, b > 0.5) if chosen.is_right_or_wrong else None,
         test=test or "bootstrap",
         seed=seed,
     )
@@ -150,14 +145,15 @@ def compare_tasks(
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Let two fine-tuned models answer the rows of `data` and compare them."""
-    tasks = _opened(Path(first), Path(second), (reading or {}).get("columns"))
-    if tasks[0].name != tasks[1].name:
+    """Run two fine-tuned models on the rows of `data` and compare their predictions."""
+    kinds = _kinds(Path(first), Path(second), (reading or {}).get("columns"))
+    if kinds[0] != kinds[1]:
         raise InputError(
-            f"{first} was fine-tuned to {tasks[0].name}, {second} to {tasks[1].name}: they cannot "
-            "be compared on the same rows."
+            f"{first} was fine-tuned to {kinds[0]}, {second} to {kinds[1]}: they cannot be "
+            "compared on the same rows."
         )
-    kind: Any = tasks[0].name
+    kind = kinds[0]
+    tasks = [KINDS[kind].cls().load(folder) for folder in (first, second)]
     rows = tasks[0].read(data, labelled=True, on_note=on_note, **(reading or {}))
     gold = gold_of(kind, rows)
     if not metric:
@@ -168,22 +164,24 @@ def compare_tasks(
     )
 
 
-def _opened(first: Path, second: Path, columns: dict[str, Any] | None) -> list[Task]:
-    """Two tasks; one of transformers is taken for what the other one is, where it can be."""
-    from sememe.tasks.foreign import foreign_name, open_task
+def _kinds(first: Path, second: Path, columns: dict[str, Any] | None) -> list[Any]:
+    """The tasks that two folders were fine-tuned for.
 
-    tasks = [open_task(folder, columns) for folder in (first, second)]
-    for index, folder in enumerate((first, second)):
-        other = type(tasks[1 - index])
-        if foreign_name(folder) and issubclass(other, type(tasks[index])):
-            tasks[index] = other.load(folder)
-    return tasks
+    Files of transformers do not say whether a label is of one text or of two: a column for the
+    second does, or the other model.
+    """
+    kinds = [task_kinds(folder) for folder in (first, second)]
+    for folder, own in zip((first, second), kinds, strict=True):
+        if not own:
+            raise ArtifactError(f"{folder} is not a model that was fine-tuned.")
+    is_of_two = "second" in (columns or {}) or ("pairs",) in kinds
+    return [own[-1] if is_of_two else own[0] for own in kinds]
 
 
 def compare_files(
     first: str | Path, second: str | Path, *, metric: str, **options: Any
 ) -> Comparison:
-    """Compare two files of predictions that `sememe evaluate … --out` left."""
+    """Compare two prediction files written by `sememe evaluate … --out`."""
     columns = [_read_predictions(Path(path)) for path in (first, second)]
     (ids, gold, said), (other_ids, other_gold, other_said) = columns
     if ids != other_ids or gold != other_gold:
@@ -197,8 +195,9 @@ def compare_files(
 def _metric_for(gold: Sequence[Any]) -> str:
     sample = gold[0] if gold else ""
     if isinstance(sample, list):
-        is_tags = all(tag == "O" or tag[1:2] == "-" for row in gold for tag in row)
-        if is_tags and any(map(len, gold)):
+        tags = [tag for row in gold if isinstance(row, list) for tag in row]
+        is_tags = all(isinstance(tag, str) and (tag == "O" or tag[1:2] == "-") for tag in tags)
+        if is_tags and tags:
             return "entity_f1"
         if not all(gold):
             return "squad2_f1"
@@ -208,18 +207,18 @@ def _metric_for(gold: Sequence[Any]) -> str:
 
 def _read_predictions(path: Path) -> tuple[list[Any], list[Any], list[Any]]:
     rows = []
-    try:
-        # Not splitlines: texts may hold U+2028 and other marks that it takes for a line's end.
-        *lines, last = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read {path}: {error}.") from error
+    # Not splitlines: texts may contain U+2028 and others that it treats as line ends.
+    *lines, last = read_utf8(path).split("\n")
     for number, line in enumerate([*lines, last] if last else lines, start=1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
+            if not _is_answer(row["gold"]) or not _is_answer(row["predicted"]):
+                raise TypeError(row)
             rows.append((row["id"], row["gold"], row["predicted"]))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
-                f"{path}:{number}: a JSON object with id, gold and predicted was expected."
+                f"{path}:{number}: a JSON object with id, gold and predicted was expected, "
+                "the latter two being labels, numbers or lists of texts."
             ) from error
     if not rows:
         raise InputError(f"{path} holds no predictions.")
@@ -227,7 +226,13 @@ def _read_predictions(path: Path) -> tuple[list[Any], list[Any], list[Any]]:
     return ids, gold, said
 
 
+def _is_answer(value: Any) -> bool:
+    """Whether a value may be a label, a number, or the tags or answers of a row."""
+    texts = value if isinstance(value, list) else []
+    return isinstance(value, str | int | float | list) and all(isinstance(t, str) for t in texts)
+
+
 def _names(first: str, second: str) -> tuple[str, str]:
-    """The last parts of the paths, or the whole where those are the same."""
+    """The last parts of the paths, or the full paths if those are equal."""
     short = Path(first).name, Path(second).name
     return short if short[0] != short[1] else (first, second)

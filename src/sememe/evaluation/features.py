@@ -1,25 +1,23 @@
 """Which layers make the best features for tagging? The six choices of Devlin et al. 2019, 5.3."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sememe import plots
 from sememe.evaluation.benchmarks.published import BERT, FEATURES, FINE_TUNED_F1
-from sememe.evaluation.finding import Holdings
-from sememe.evaluation.finetuning import num_layers, run_benchmark
+from sememe.evaluation.finetuning import run_benchmark
 from sememe.evaluation.outcomes import Outcome, ours_note
-from sememe.evaluation.preparing import RunSettings
-from sememe.evaluation.results import plain
-from sememe.evaluation.tables import PUBLISHED_MARK, Row, Table, figure, spread_figure
+from sememe.evaluation.results import PUBLISHED_MARK, ResultTable, SystemRow, format_score, plain
+from sememe.evaluation.rows import Holdings, RunSettings
+from sememe.models.registry import opened
 from sememe.plots.style import Paths
 from sememe.progress import SILENT, Reporter
 
 CHOICES = tuple(FEATURES)
 FINE_TUNED = "fine-tuned"
-# The paper's BiLSTM has 768 numbers in each of two layers; ours as many both ways together.
+# The paper's BiLSTM has 768 units in each of two layers; so has ours, both directions together.
 READER_WIDTH = 384
 
 TITLES = {
@@ -50,22 +48,22 @@ class FeaturesResult:
             }
         )
 
-    def table(self) -> Table:
-        """Entity F1 of each choice beside the published one."""
+    def table(self) -> ResultTable:
+        """Entity F1 of each choice next to the published one."""
         first = next(iter(self.outcomes.values()))
         parts, metric = list(first.parts), first.description.main_metric
         printed = {**FEATURES, FINE_TUNED: FINE_TUNED_F1}
         rows = [
-            Row(
+            SystemRow(
                 TITLES[name],
                 [
-                    *(spread_figure(outcome.parts[part].spread(metric)) for part in parts),
-                    figure(printed[name]),
+                    *(outcome.parts[part].format_score(metric) for part in parts),
+                    format_score(printed[name]),
                 ],
             )
             for name, outcome in self.outcomes.items()
         ]
-        return Table(
+        return ResultTable(
             title=f"{first.description.title}: entity F1 by the layers that a tagger reads",
             headings=["layers", *parts, f"BERT base, dev {PUBLISHED_MARK}"],
             rows=rows,
@@ -76,9 +74,7 @@ class FeaturesResult:
         )
 
     def draw(self, path: Paths) -> None:
-        """Draw the choices as bars, with the fine-tuned model as a line where it was run."""
-        from sememe import plots
-
+        """Draw the choices as bars, with the fine-tuned model as a line if it was run."""
         first = next(iter(self.outcomes.values()))
         part, metric = next(iter(first.parts)), first.description.main_metric
         spreads = {n: one.parts[part].spread(metric) for n, one in self.outcomes.items()}
@@ -102,13 +98,14 @@ def compare_features(
     with_fine_tuning: bool = True,
     reporter: Reporter = SILENT,
 ) -> FeaturesResult:
-    """Train a tagger on each choice of frozen layers, and fine-tune the whole for comparison.
+    """Train a tagger on each choice of frozen layers, and fine-tune the full network to compare.
 
-    Left out, the choices are the six of the paper, less those of four layers where there are fewer.
+    The default is the six choices of the paper, without those of four layers if there are fewer.
     """
     outcomes = {}
     if not choices:
-        is_shallow = 0 < num_layers(Path(model)) < 4
+        # Layer 0 is the input vectors.
+        is_shallow = 1 < len(opened(model).layer_widths) <= 4
         choices = [name for name in CHOICES if not (is_shallow and name.endswith("four"))]
         if is_shallow:
             reporter.note("The network has fewer than four layers; choices of four are left out.")
@@ -118,7 +115,7 @@ def compare_features(
             options |= {"features": choice}
             options.setdefault("reader_width", READER_WIDTH)
         else:
-            # What was chosen for a small head on frozen layers would ruin the layers.
+            # Settings for a small head on frozen layers would damage the layers.
             for name in ("reader_width", "learning_rate"):
                 options.pop(name, None)
         own = replace(

@@ -1,4 +1,7 @@
-"""Fine-tuning on a benchmark with one or several seeds: a model and files in, an outcome out."""
+"""Fine-tuning on a benchmark with one or several seeds: a model and files in, an outcome out.
+
+Predictions for test sets without labels are written in the format of the benchmarks' servers.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sememe.contract import KINDS
 from sememe.evaluation.benchmarks import Benchmark
-from sememe.evaluation.finding import Holdings
-from sememe.evaluation.finished import is_finished, score_finished, score_task
 from sememe.evaluation.outcomes import Outcome, PartScores
-from sememe.evaluation.preparing import Prepared, RunSettings, prepare
-from sememe.evaluation.rows import gold_of, said_of
-from sememe.evaluation.submissions import write_submissions
+from sememe.evaluation.rows import BenchmarkRows, Holdings, RunSettings, gold_of, prepare, said_of
+from sememe.evaluation.scoring import score_finished, score_task, task_kinds
+from sememe.examples.labelled.rows import LabelledRows
+from sememe.machine import imported, provenance
+from sememe.models.registry import load
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import read_json, write_file, write_json
-from sememe.storage.provenance import provenance
+from sememe.storage.folder import read_json, write_file, write_json, write_text
 
 if TYPE_CHECKING:
     from sememe.tasks.task import Task
+
+
+def write_submissions(
+    folder: Path, unlabelled: Mapping[str, LabelledRows[Any]], answers: Mapping[str, Sequence[Any]]
+) -> None:
+    """Write one file per predicted test set, named as GLUE's server expects."""
+    for name, said in answers.items():
+        # The server counts rows from 0 where the file does not number them.
+        indices = [row.id or str(index) for index, row in enumerate(unlabelled[name])]
+        write_submission(folder / f"{name}.tsv", list(zip(indices, said, strict=True)))
+
+
+def write_submission(path: Path, rows: Sequence[tuple[str, str | float]]) -> None:
+    """Write one submission file: one line per row of the test set, in order.
+
+    Labels are the words or numbers of the training files; similarities have three decimals and stay
+    between 0 and 5.
+    """
+    lines = ["index\tprediction\n"]
+    for index, said in rows:
+        shown = f"{min(5.0, max(0.0, said)):.3f}" if isinstance(said, float) else said
+        lines.append(f"{index}\t{shown}\n")
+    write_text(path, "".join(lines))
 
 
 def run_benchmark(
@@ -34,20 +60,14 @@ def run_benchmark(
     name: str = "",
     reporter: Reporter = SILENT,
 ) -> Outcome:
-    """Score a model on a benchmark: fine-tuned here once a seed, or as it is if it was before."""
-    from sememe.training.tensorboard import check_tensorboard
-
+    """Score a model on a benchmark: fine-tune it once per seed, unless it is fine-tuned already."""
     begun_s = time.monotonic()
-    benchmark = holdings.benchmark
-    check_tensorboard(settings.options.get("tensorboard", ""))
-    prepared = prepare(holdings, settings, needs_training=not is_finished(model), reporter=reporter)
-    records: list[dict[str, Any]] = []
-    seeds = [] if is_finished(model) else list(settings.seeds)
-    if is_finished(model):
-        records.append(score_finished(model, benchmark, prepared))
-    for seed in seeds:
-        best = max((_main(record, benchmark) for record in records), default=None)
-        records.append(_run_seed(model, benchmark, prepared, settings, seed, best, reporter))
+    benchmark, finished = holdings.benchmark, bool(task_kinds(model))
+    if folder := settings.options.get("tensorboard"):
+        imported("sememe.training.run", "check_tensorboard")(folder)
+    prepared = prepare(holdings, settings, needs_training=not finished, reporter=reporter)
+    run = None if finished else _BenchmarkRun(Path(model), benchmark, prepared, settings, reporter)
+    records = run.records() if run else [score_finished(model, benchmark, prepared)]
     parts = {
         part: PartScores(
             metrics={
@@ -61,21 +81,19 @@ def run_benchmark(
     }
     if settings.out is not None:
         _write_predictions(settings.out / benchmark.name, prepared, records, benchmark)
-        best_record = max(records, key=lambda record: _main(record, benchmark))
-        if seeds and not _has_answered(best_record, prepared):
-            _answer_again(model, benchmark, prepared, settings, best_record, reporter)
-        write_submissions(
-            settings.out / "submission", prepared.unlabelled, best_record["unlabelled"]
-        )
+        best = max(records, key=lambda record: _main(record, benchmark))
+        if run is not None:
+            run.answer_again(best)
+        write_submissions(settings.out / "submission", prepared.unlabelled, best["unlabelled"])
     return Outcome(
         benchmark=benchmark.name,
         title=benchmark.title,
         model=name or Path(model).name,
-        seeds=seeds,
+        seeds=[] if run is None else list(settings.seeds),
         parts=parts,
         num_train=len(prepared.train) if prepared.train is not None else 0,
         seconds=sum(record["seconds"] for record in records) or time.monotonic() - begun_s,
-        options=_options(model, benchmark, settings) if seeds else {},
+        options={} if run is None else run.options,
         files=prepared.files,
         notes=_notes(benchmark, prepared, settings),
         details=[record["details"] for record in records if record["details"]],
@@ -83,157 +101,123 @@ def run_benchmark(
     )
 
 
-# ---- one seed -------------------------------------------------------------------------------
-
-
-def _options(model: str | Path, benchmark: Benchmark, settings: RunSettings) -> dict[str, Any]:
-    """The user's options over the benchmark's; rows no longer than the network can see them."""
-    from sememe.tasks.folder import task_class
-
-    options = {**benchmark.options, **settings.options}
-    if "length" not in settings.options:
-        wanted = options.get("length", task_class(benchmark.kind).config_class().length)
-        options["length"] = min(wanted, _longest(Path(model)) or wanted)
-    return options
-
-
-def _longest(folder: Path) -> int:
-    """The most tokens that a network sees at once; 0 where its folder does not tell."""
-    return _configured(folder, "max_position_embeddings", "n_positions")
-
-
-def num_layers(folder: Path) -> int:
-    """The layers of a network; 0 where its folder does not tell."""
-    return _configured(folder, "num_hidden_layers", "n_layer")
-
-
-def _configured(folder: Path, *names: str) -> int:
-    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
-    return next((int(config[name]) for name in names if config.get(name)), 0)
-
-
 def _main(record: Mapping[str, Any], benchmark: Benchmark) -> float:
-    """The mean of the main metric over the parts; a score that is not defined is the worst."""
+    """The mean of the main metric over the parts; an undefined score is the worst."""
     scores = [part[benchmark.main_metric] for part in record["scores"].values()]
     mean = sum(scores) / len(scores)
     return mean if math.isfinite(mean) else -math.inf
 
 
-def _run_seed(
-    model: str | Path,
-    benchmark: Benchmark,
-    prepared: Prepared,
-    settings: RunSettings,
-    seed: int,
-    best: float | None,
-    reporter: Reporter,
-) -> dict[str, Any]:
-    """Fine-tune and score with one seed, or take what an earlier run left of it."""
-    place = _place(benchmark, settings, seed)
-    key = _key(model, benchmark, prepared, settings, seed)
-    if place is not None and place.is_file():
-        kept = read_json(place)
-        if isinstance(kept, dict) and kept.get("key") == key:
-            reporter.note(f"{benchmark.name}, seed {seed}: taken from {place}.")
-            return kept
-    reporter.note(f"{benchmark.name}, seed {seed}:")
-    begun_s = time.monotonic()
-    task = _fitted(model, benchmark, prepared, settings, seed, reporter)
-    record = {"key": key, "seed": seed, **score_task(task, benchmark, prepared)}
-    # Test sets are large: only a seed that may be the best one answers them.
-    record["unlabelled"] = {}
-    if settings.out is not None and (best is None or _main(record, benchmark) > best):
-        record |= _answers(task, benchmark, prepared)
-    record["seconds"] = time.monotonic() - begun_s
-    if place is not None:
-        place.parent.mkdir(parents=True, exist_ok=True)
+# What the record of a seed must contain to be reused.
+_KEPT = {"seed", "scores", "said", "details", "unlabelled", "seconds"}
+
+
+class _BenchmarkRun:
+    """One model fine-tuned on one benchmark, once for each seed."""
+
+    def __init__(
+        self,
+        model: Path,
+        benchmark: Benchmark,
+        prepared: BenchmarkRows,
+        settings: RunSettings,
+        reporter: Reporter,
+    ) -> None:
+        self.model, self.benchmark, self.prepared = model, benchmark, prepared
+        self.settings, self.reporter = settings, reporter
+        self.task = KINDS[benchmark.kind].cls()
+        # The user's options override the benchmark's; rows are at most as long as the network
+        # allows.
+        self.options = {**benchmark.options, **settings.options}
+        if "length" not in settings.options:
+            wanted = self.options.get("length", self.task.config_class().length)
+            longest = load(model).describe().get("config", {}).get("max_length")
+            self.options["length"] = min(wanted, longest or wanted)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The record of each seed."""
+        found: list[dict[str, Any]] = []
+        for seed in self.settings.seeds:
+            best = max((_main(record, self.benchmark) for record in found), default=-math.inf)
+            found.append(self._record(seed, best if found else None))
+        return found
+
+    def _record(self, seed: int, best: float | None) -> dict[str, Any]:
+        """Fine-tune and score with one seed, or reuse the record of an earlier run."""
+        name, place, key = self.benchmark.name, self._place(seed), self._key(seed)
+        if place is not None and place.is_file():
+            kept = read_json(place)
+            if isinstance(kept, dict) and kept.get("key") == key and kept.keys() >= _KEPT:
+                self.reporter.note(f"{name}, seed {seed}: taken from {place}.")
+                return kept
+        self.reporter.note(f"{name}, seed {seed}:")
+        begun_s = time.monotonic()
+        task = self._fitted(seed)
+        record = {"key": key, "seed": seed, **score_task(task, self.benchmark, self.prepared)}
+        # Test sets are large: only a seed that may be the best one predicts them.
+        record["unlabelled"] = {}
+        if place is not None and (best is None or _main(record, self.benchmark) > best):
+            record |= self._answers(task)
+        record["seconds"] = time.monotonic() - begun_s
+        if place is not None:
+            write_json(place, record)
+        return record
+
+    def _place(self, seed: int) -> Path | None:
+        """The path of a seed's record."""
+        out = self.settings.out
+        return None if out is None else out / self.benchmark.name / f"seed-{seed}.json"
+
+    def _answers(self, task: Task) -> dict[str, Any]:
+        """A task's predictions for the test sets, and the hash of their rows."""
+        unlabelled = self.prepared.unlabelled
+        said = {
+            name: said_of(self.benchmark.kind, task.predict_rows(rows))
+            for name, rows in unlabelled.items()
+        }
+        return {"unlabelled": said, "asked": _rows_hash(unlabelled.values())}
+
+    def answer_again(self, record: dict[str, Any]) -> None:
+        """Fine-tune the best seed again to predict test sets that it has not predicted.
+
+        They were added after it was fine-tuned, or it was not the best one at the time.
+        """
+        unlabelled, seed = self.prepared.unlabelled, record["seed"]
+        if not unlabelled or record.get("asked") == _rows_hash(unlabelled.values()):
+            return
+        self.reporter.note(
+            f"{self.benchmark.name}, seed {seed}: training again, because the predictions for "
+            "the test files were not saved."
+        )
+        record |= self._answers(self._fitted(seed))
+        place = self._place(seed)
+        assert place is not None
         write_json(place, record)
-    return record
 
+    def _fitted(self, seed: int) -> Task:
+        task: Task = self.task(self.model, **self.options, seed=seed)
+        task.config = task.config.one_of_several(f"{self.benchmark.name}/seed-{seed}")
+        return task.fit(self.prepared.train, dev=self._choosers(), progress=self.reporter)
 
-def _place(benchmark: Benchmark, settings: RunSettings, seed: int) -> Path | None:
-    """Where the record of a seed is kept."""
-    return None if settings.out is None else settings.out / benchmark.name / f"seed-{seed}.json"
+    def _choosers(self) -> Any:
+        """The rows that choose the best epoch; False: the last epoch is used."""
+        parts, chooses = self.prepared.parts, self.benchmark.chooses
+        others = [part for part in parts if part != chooses]
+        if chooses in parts and (others or self.settings.choose_on_dev):
+            return parts[chooses]
+        return next(iter(parts.values())) if self.settings.choose_on_dev else False
 
-
-def _answers(task: Task, benchmark: Benchmark, prepared: Prepared) -> dict[str, Any]:
-    """What a task says of the test sets, and which rows those were."""
-    said = {
-        name: said_of(benchmark.kind, task.predict_rows(rows))
-        for name, rows in prepared.unlabelled.items()
-    }
-    return {"unlabelled": said, "asked": _rows_hash(prepared.unlabelled.values())}
-
-
-def _has_answered(record: Mapping[str, Any], prepared: Prepared) -> bool:
-    """Whether a record holds answers to the test sets as they are now."""
-    wanted = _rows_hash(prepared.unlabelled.values())
-    return not prepared.unlabelled or record.get("asked") == wanted
-
-
-def _answer_again(
-    model: str | Path,
-    benchmark: Benchmark,
-    prepared: Prepared,
-    settings: RunSettings,
-    record: dict[str, Any],
-    reporter: Reporter,
-) -> None:
-    """Fine-tune the best seed again for its answers to test sets that it has not answered.
-
-    They came after it was fine-tuned, or it was not the best one of the runs of that time.
-    """
-    seed = record["seed"]
-    reporter.note(
-        f"{benchmark.name}, seed {seed}: once more, for the answers to the test files, which were "
-        "not kept."
-    )
-    task = _fitted(model, benchmark, prepared, settings, seed, reporter)
-    record |= _answers(task, benchmark, prepared)
-    place = _place(benchmark, settings, seed)
-    assert place is not None
-    write_json(place, record)
-
-
-def _fitted(
-    model: str | Path,
-    benchmark: Benchmark,
-    prepared: Prepared,
-    settings: RunSettings,
-    seed: int,
-    reporter: Reporter,
-) -> Task:
-    from sememe.tasks.folder import task_class
-
-    options = {**_options(model, benchmark, settings), "seed": seed}
-    task = task_class(benchmark.kind)(model, **options)
-    task.config = task.config.one_of_several(f"{benchmark.name}/seed-{seed}")
-    return task.fit(prepared.train, dev=_choosers(benchmark, prepared, settings), progress=reporter)
-
-
-def _choosers(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -> Any:
-    """The rows that choose the best epoch; False: the last one is taken."""
-    others = [part for part in prepared.parts if part != benchmark.chooses]
-    if benchmark.chooses in prepared.parts and (others or settings.choose_on_dev):
-        return prepared.parts[benchmark.chooses]
-    if settings.choose_on_dev:
-        return next(iter(prepared.parts.values()))
-    return False
-
-
-def _key(
-    model: str | Path, benchmark: Benchmark, prepared: Prepared, settings: RunSettings, seed: int
-) -> str:
-    """What makes two runs the same: weights, rows, options and seed."""
-    folder = Path(model)
-    files = [folder] if folder.is_file() else sorted(filter(Path.is_file, folder.iterdir()))
-    stamps = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-    facts = [
-        str(folder.resolve()), stamps, benchmark.name, benchmark.metrics, seed,
-        settings.choose_on_dev, _rows_hash((prepared.train, *prepared.parts.values())),
-        sorted(_options(model, benchmark, settings).items()),
-    ]  # fmt: skip
-    return hashlib.blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
+    def _key(self, seed: int) -> str:
+        """What identifies a run: weights, rows, options and seed."""
+        model, benchmark, prepared = self.model, self.benchmark, self.prepared
+        files = [model] if model.is_file() else sorted(filter(Path.is_file, model.iterdir()))
+        stamps = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+        facts = [
+            str(model.resolve()), stamps, benchmark.name, benchmark.metrics, seed,
+            self.settings.choose_on_dev, _rows_hash((prepared.train, *prepared.parts.values())),
+            sorted(self.options.items()),
+        ]  # fmt: skip
+        return hashlib.blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
 
 
 def _rows_hash(several: Iterable[Sequence[Any] | None]) -> str:
@@ -247,7 +231,7 @@ def _rows_hash(several: Iterable[Sequence[Any] | None]) -> str:
 # ---- what is told and kept --------------------------------------------------------------------
 
 
-def _notes(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -> list[str]:
+def _notes(benchmark: Benchmark, prepared: BenchmarkRows, settings: RunSettings) -> list[str]:
     notes = []
     if settings.choose_on_dev and prepared.train is not None:
         notes.append("The best epoch was chosen on dev rows.")
@@ -262,20 +246,22 @@ def _notes(benchmark: Benchmark, prepared: Prepared, settings: RunSettings) -> l
 
 
 def _write_predictions(
-    folder: Path, prepared: Prepared, records: Sequence[Mapping[str, Any]], benchmark: Benchmark
+    folder: Path,
+    prepared: BenchmarkRows,
+    records: Sequence[Mapping[str, Any]],
+    benchmark: Benchmark,
 ) -> None:
-    """Leave what was said beside what is right, for `sememe compare`."""
+    """Write predictions with the gold values, for `sememe compare`."""
     for record in records:
         for part, rows in prepared.parts.items():
             seed = "" if record["seed"] is None else f".seed-{record['seed']}"
             gold = gold_of(benchmark.kind, rows)
             path = folder / f"{part}{seed}.jsonl"
-            path.parent.mkdir(parents=True, exist_ok=True)
             with write_file(path) as scratch, scratch.open("w", encoding="utf-8") as file:
                 for row, right, said in zip(rows, gold, record["said"][part], strict=True):
                     line = {"id": row.id or row.source, "gold": right, "predicted": said}
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
             if benchmark.kind == "answer":
-                # What the official scripts of SQuAD and CMRC take.
+                # The format of the official scripts of SQuAD and CMRC.
                 texts = {row.id: said for row, said in zip(rows, record["said"][part], strict=True)}
                 write_json(folder / f"{part}{seed}.predictions.json", texts)

@@ -3,19 +3,17 @@
 Q questions, U distinct words in them, W words of the tile.
 """
 
-from __future__ import annotations
-
-from sememe.compiled import kernel
+from sememe.machine import kernel
 
 
 @kernel
-def search_tile(  # type: ignore[no-untyped-def]
+def search_tile(
     near_UW, places_Q3, banned_ends_Q, banned, start, is_mul, epsilon, first, last, score_Q, best_Q
 ):
-    """Raise `score_Q` and `best_Q` of questions first…last where this tile has a better word.
+    """Raise `score_Q` and `best_Q` of questions first…last if this tile has a better word.
 
-    Words that beat the best so far are only counted at first, since that loop vectorises and
-    most tiles end there; a tile that has some is walked again, past the banned ones.
+    Words that beat the best so far are only counted at first, since that loop vectorises and most
+    tiles end there; a tile that has some is scanned again, skipping the banned ones.
     """
     num_words = near_UW.shape[1]
     for q in range(first, last):

@@ -1,12 +1,10 @@
 """Many analogies at once: (a, b, c) ids in, the id of the best fourth word out.
 
-Q questions, U distinct words in them, V words searched, W words of one tile, D width.
-Questions share their words (19,544 of Google's have 905), so the cosines of those words with a
-tile are taken once, by BLAS, and a question only adds three rows of them. No Q × V array ever
-exists, and the vectors may be memory-mapped.
+Q questions, U distinct words in them, V words searched, W words of one tile, D width. Questions
+share their words (19,544 of Google's have 905), so the cosines of those words with a tile are
+computed once, by BLAS, and a question only adds three rows of them. No Q × V array ever exists, and
+the vectors may be memory-mapped.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from sememe.cores import available_cores
+from sememe.machine import available_cores
 
 Method = Literal["add", "mul"]
 
@@ -43,16 +41,10 @@ def score_words(units_VD: np.ndarray, question_3D: np.ndarray, method: Method) -
     return near_b * near_c / (near_a + np.float32(MUL_EPSILON))
 
 
-def _similarities(words_UD: np.ndarray, rows_WD: np.ndarray, method: Method) -> np.ndarray:
-    """Cosines of the questions' words with a tile, moved to 0…1 for 3CosMul (its footnote 7)."""
-    near_UW = words_UD @ unit_rows(rows_WD).T
-    return (1 + near_UW) / 2 if method == "mul" else near_UW
-
-
 def _banned(
     questions_Q3: np.ndarray, variants: Mapping[int, Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Words that are no answers (the inputs in every spelling): each question's end, and all."""
+    """Words that cannot be answers (the inputs in every spelling): each question's end, and all."""
     ends: list[int] = []
     banned: list[int] = []
     for question in questions_Q3.tolist():
@@ -85,8 +77,9 @@ def best_words(
     edges = np.linspace(0, num_questions, num_threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(num_threads) as pool:
         for start in range(0, len(vectors_VD), _TILE_WORDS):
-            rows_WD = vectors_VD[start : start + _TILE_WORDS]
-            near_UW = _similarities(words_UD, rows_WD, method)
+            near_UW = words_UD @ unit_rows(vectors_VD[start : start + _TILE_WORDS]).T
+            if method == "mul":
+                near_UW = (1 + near_UW) / 2  # to 0…1 (Levy and Goldberg 2014, footnote 7)
 
             def search(
                 first: int, last: int, start: int = start, near: np.ndarray = near_UW
@@ -109,7 +102,7 @@ def _let_spellings_crowd_out(
     method: Method,
     variants: Mapping[int, Sequence[int]],
 ) -> None:
-    """Replace answers that stand behind five other spellings of the inputs (see NUM_LOOKED_AT)."""
+    """Replace answers that come after five other spellings of the inputs (see NUM_LOOKED_AT)."""
     spare = {word: list(ids[1:]) for word, ids in variants.items()}
     for row, question in enumerate(questions_Q3.tolist()):
         others = [other for word in set(question) for other in spare.get(word, ())]
@@ -117,7 +110,6 @@ def _let_spellings_crowd_out(
             continue
         units = unit_rows(vectors_VD[np.array([*question, *others])])
         scores = score_words(units[3:], units[:3], method)
-        order = np.argsort(-scores, kind="stable")[:NUM_LOOKED_AT]
-        last = order[-1]
+        last = np.argsort(-scores, kind="stable")[:NUM_LOOKED_AT][-1]
         if best_Q[row] < 0 or scores[last] > best_score_Q[row]:
             best_Q[row] = others[last]

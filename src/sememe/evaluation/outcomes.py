@@ -1,4 +1,4 @@
-"""What fine-tuning on benchmarks gave: scores by seed with all they stand on; tables and JSON."""
+"""Results of fine-tuning on benchmarks: scores by seed with their context; tables and JSON."""
 
 from __future__ import annotations
 
@@ -9,19 +9,32 @@ from typing import Any
 
 from sememe.errors import InputError
 from sememe.evaluation.benchmarks import ANSWER_SETS, GLUE, SETS, TAG_SETS, Benchmark
-from sememe.evaluation.results import plain
+from sememe.evaluation.results import (
+    PUBLISHED_MARK,
+    ResultTable,
+    SystemRow,
+    format_score,
+    format_spread,
+    gain_cells,
+    plain,
+)
 from sememe.evaluation.scoring import METRICS
-from sememe.evaluation.tables import PUBLISHED_MARK, Row, Table, figure, gain_cells, spread_figure
 from sememe.metrics import Spread, spread
+from sememe.progress import FEW
 
 _HEADINGS = {"f1": "F1", "exact": "EM"}
 
 KNOWN: dict[str, Benchmark] = {**GLUE, **SETS, **TAG_SETS, **ANSWER_SETS}
+# What an earlier result must contain.
+_TYPES: dict[str, Any] = {
+    "benchmark": str, "title": str, "model": str, "seeds": list, "num_train": int,
+    "seconds": int | float, "options": dict, "files": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartScores:
-    """The scores of one set of rows: a list a metric, one figure a seed, as shares."""
+    """The scores of one set of rows: a list per metric, one score per seed, as fractions."""
 
     metrics: dict[str, list[float]]
     num_rows: int
@@ -29,16 +42,20 @@ class PartScores:
 
     @property
     def coverage(self) -> float:
-        """Share of the rows of the file that could be asked."""
+        """Fraction of the file's rows that could be scored."""
         total = self.num_rows + self.num_skipped
         return self.num_rows / total if total else math.nan
 
     def spread(self, metric: str) -> Spread:
-        """Mean and deviation over the seeds; NaN where a seed gave no figure."""
+        """Mean and deviation over the seeds; NaN if a seed has no score."""
         values = self.metrics[metric]
         if not all(map(math.isfinite, values)):
             return Spread(math.nan, math.nan, len(values))
         return spread(values)
+
+    def format_score(self, metric: str) -> str:
+        """A metric as tables show it."""
+        return format_spread(self.spread(metric), self.num_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON."""
@@ -50,6 +67,7 @@ class PartScores:
             "num_rows": self.num_rows,
             "num_skipped": self.num_skipped,
             "coverage": self.coverage,
+            "few_questions": self.num_rows < FEW,
         }
 
 
@@ -67,13 +85,24 @@ class Outcome:
     options: dict[str, Any] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    # What a metric cannot say, once a seed: such as SQuAD 2.0's best thresholds.
+    # Details per seed that are not metrics, such as SQuAD 2.0's best thresholds.
     details: list[dict[str, Any]] = field(default_factory=list)
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def undefined(self) -> list[str]:
+        """The scores that could not be computed, such as a correlation of constant predictions."""
+        return [
+            f"{METRICS[metric].short} on {name} is not defined: all gold or all predicted values "
+            "are equal, or a value is not a number."
+            for name, part in self.parts.items()
+            for metric in part.metrics
+            if not math.isfinite(part.spread(metric).mean)
+        ]
+
+    @property
     def description(self) -> Benchmark:
-        """The benchmark that was asked."""
+        """The benchmark that was run."""
         return KNOWN[self.benchmark]
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,7 +119,7 @@ class Outcome:
                 "seconds": round(self.seconds, 2),
                 "options": self.options,
                 "files": self.files,
-                "notes": self.notes,
+                "notes": [*self.notes, *self.undefined],
                 "details": self.details,
                 "published": [vars(row) for row in self.description.published],
                 "provenance": self.provenance,
@@ -99,7 +128,7 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Outcome:
-        """Take up what `to_dict` gave, from an earlier run."""
+        """Read the output of `to_dict` of an earlier run."""
         try:
             parts = {
                 name: PartScores(
@@ -107,41 +136,39 @@ class Outcome:
                         metric: [math.nan if x is None else float(x) for x in own["by_seed"]]
                         for metric, own in part["metrics"].items()
                     },
-                    num_rows=part["num_rows"],
-                    num_skipped=part["num_skipped"],
+                    num_rows=int(part["num_rows"]),
+                    num_skipped=int(part["num_skipped"]),
                 )
                 for name, part in content["parts"].items()
             }
-            names = (
-                "benchmark",
-                "title",
-                "model",
-                "seeds",
-                "num_train",
-                "seconds",
-                "options",
-                "files",
-            )
-            if content["benchmark"] not in KNOWN:
-                raise ValueError(f"benchmark {content['benchmark']!r}")
-            return cls(parts=parts, **{name: content[name] for name in names})
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            values = {name: content[name] for name in _TYPES}
+            wrong = [name for name, own in _TYPES.items() if not isinstance(values[name], own)]
+            if wrong or values["benchmark"] not in KNOWN:
+                raise ValueError(", ".join(wrong) or f"benchmark {values['benchmark']!r}")
+            asked = KNOWN[values["benchmark"]].metrics
+            if not parts or not all(
+                part.metrics[name] for part in parts.values() for name in asked
+            ):
+                raise ValueError("parts")
+            return cls(parts=parts, **values)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise InputError(
-                f"This is no result of `sememe evaluate … --json`: {error} is missing or bad."
+                f"This is not a result of `sememe evaluate … --json`: {error} is missing or bad."
             ) from error
 
 
 def read_outcomes(content: Any) -> list[Outcome]:
-    """The outcomes in a JSON value that an evaluation printed."""
+    """The outcomes in the JSON output of an evaluation."""
     if isinstance(content, Mapping) and "outcomes" in content:
-        return [Outcome.from_dict(one) for one in content["outcomes"]]
-    return [Outcome.from_dict(content if isinstance(content, Mapping) else {})]
+        content = content["outcomes"]
+    found = content if isinstance(content, list) else [content]
+    return [Outcome.from_dict(one if isinstance(one, Mapping) else {}) for one in found]
 
 
-def benchmark_table(outcomes: Sequence[Outcome]) -> Table:
-    """Lay published rows, earlier outcomes and the newest one out; the last one is ours.
+def benchmark_table(outcomes: Sequence[Outcome]) -> ResultTable:
+    """A table of published rows, earlier outcomes and, last, the newest one.
 
-    Gains are counted from the first outcome where there are several, else from the published row
+    Gains are computed from the first outcome if there are several, otherwise from the published row
     that the benchmark names, on the same set of rows.
     """
     description = outcomes[-1].description
@@ -152,11 +179,11 @@ def benchmark_table(outcomes: Sequence[Outcome]) -> Table:
     headings = [_HEADINGS.get(short, short) for short in shorts]
     baselines = _baselines(outcomes)
     rows = [
-        Row(
+        SystemRow(
             row.system,
             [
                 row.split,
-                *(figure(row.scores.get(short)) for short in shorts),
+                *(format_score(row.scores.get(short)) for short in shorts),
                 *gain_cells(baselines.get(row.split), row.scores.get(main)),
             ],
             is_published=True,
@@ -167,16 +194,16 @@ def benchmark_table(outcomes: Sequence[Outcome]) -> Table:
         for part, scores in outcome.parts.items():
             mean = 100 * scores.spread(description.main_metric).mean
             rows.append(
-                Row(
+                SystemRow(
                     outcome.model,
                     [
                         part,
-                        *(spread_figure(scores.spread(name)) for name in metrics),
+                        *map(scores.format_score, metrics),
                         *gain_cells(baselines.get(part), mean),
                     ],
                 )
             )
-    return Table(
+    return ResultTable(
         title=f"{outcomes[-1].title or description.title} ({description.name})",
         headings=["system", "set", *headings, "gain", "error reduction"],
         rows=rows,
@@ -185,7 +212,7 @@ def benchmark_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _baselines(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The score that gains are counted from, by the set of rows."""
+    """The score from which gains are computed, by set of rows."""
     description = outcomes[-1].description
     short = METRICS[description.main_metric].short
     found = {
@@ -206,11 +233,11 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     sources = dict.fromkeys(row.source for row in outcome.description.published)
     if sources:
         yield f"{PUBLISHED_MARK} published, not measured here: {'; '.join(sources)}."
-    yield from (ours_note(outcome), *outcome.notes)
+    yield from (ours_note(outcome), *outcome.notes, *outcome.undefined)
 
 
 def ours_note(outcome: Outcome) -> str:
-    """What the figures of one outcome stand on."""
+    """The context of the scores of one outcome."""
     rows = ", ".join(
         f"{name} {part.num_rows:,}"
         + (f" ({part.coverage:.1%} of its rows)" if part.num_skipped else "")

@@ -1,19 +1,27 @@
-"""Metrics by name: gold and predicted labels, figures, tags or answers in, scores out.
+"""Metrics by name: gold and predicted labels, scores, tags or answers in, scores out.
 
-Every metric gives a score from the whole set, and the figures of each row from which a paired test
+Every metric gives a score from the whole set, and the scores of each row from which a paired test
 can redraw it: gold labels as strings (accuracy, F1s, Matthews), numbers (Pearson, Spearman), tags
 of sentences (entity F1), or tuples of the right answers (SQuAD, CMRC).
+
+Fine-tuned models, and answers that others left in a file, are scored here without any training.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sememe.contract import KINDS
+from sememe.errors import InputError
+from sememe.evaluation.benchmarks import Benchmark
+from sememe.evaluation.rows import BenchmarkRows, best_thresholds, gold_of, said_of
 from sememe.metrics import (
     AnswerScore,
     accuracy,
@@ -28,36 +36,35 @@ from sememe.metrics import (
     score_entities,
     spearman,
 )
-from sememe.metrics.classification import matthews_of_counts
+from sememe.metrics.classification import count_entities, matthews_of_counts
 from sememe.metrics.comparison import Combine, f1_of_sums, pearson_of_sums
-from sememe.metrics.entities import count_entities
+from sememe.models.registry import recognise
+from sememe.storage.folder import read_json
 
-
-class RowFigures(NamedTuple):
-    """What each of two models adds to its score, row by row, and how sums become a score."""
-
-    first: np.ndarray
-    second: np.ndarray
-    combine: Combine | None = None
+if TYPE_CHECKING:
+    from sememe.tasks.task import Task
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of a set of rows; `short` is its name in tables."""
+    """A metric over a set of rows; `short` is its name in tables."""
 
     name: str
     short: str
     score: Callable[[Sequence[Any], Sequence[Any], str], float]
-    figures: Callable[[Sequence[Any], Sequence[Any], Sequence[Any], str], RowFigures]
+    # What each row adds to the score, given gold, predictions, the positive class and what another
+    # model predicted; `combine` turns sums of such rows into scores (None: their mean).
+    rows: Callable[[Sequence[Any], Sequence[Any], str, Sequence[Any]], np.ndarray]
+    combine: Combine | None = None
     # Whether a row is either right or wrong, so that McNemar's test applies.
     is_right_or_wrong: bool = False
 
 
-def _right(gold: Sequence[Any], predicted: Sequence[Any]) -> np.ndarray:
+def _right(gold: Sequence[Any], predicted: Sequence[Any], *_: Any) -> np.ndarray:
     return np.array([g == p for g, p in zip(gold, predicted, strict=True)], np.float64)
 
 
-def _marks(gold: Sequence[Any], predicted: Sequence[Any], positive: str) -> np.ndarray:
+def _marks(gold: Sequence[Any], predicted: Sequence[Any], positive: str, *_: Any) -> np.ndarray:
     rows = [
         (g == p == positive, g == positive, p == positive)
         for g, p in zip(gold, predicted, strict=True)
@@ -65,8 +72,9 @@ def _marks(gold: Sequence[Any], predicted: Sequence[Any], positive: str) -> np.n
     return np.array(rows, np.float64).reshape(-1, 3)
 
 
-def _cells(gold: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:
+def _cells(gold: Sequence[Any], predicted: Sequence[Any], _: str, other: Any) -> np.ndarray:
     """One row of zeros with a one in the cell of the confusion matrix that a row belongs to."""
+    labels = confusion_matrix([*gold, *gold], [*predicted, *other]).labels
     places = {label: place for place, label in enumerate(labels)}
     rows = np.zeros((len(gold), len(labels) ** 2))
     for index, (g, p) in enumerate(zip(gold, predicted, strict=True)):
@@ -79,10 +87,6 @@ def _square(sums_RK: np.ndarray) -> np.ndarray:
     return sums_RK.reshape(-1, size, size)
 
 
-def _matthews_of_sums(sums_RK: np.ndarray) -> np.ndarray:
-    return matthews_of_counts(_square(sums_RK))
-
-
 def _macro_of_sums(sums_RK: np.ndarray) -> np.ndarray:
     counts_RCC = _square(sums_RK)
     right_RC = np.diagonal(counts_RCC, axis1=1, axis2=2)
@@ -92,47 +96,32 @@ def _macro_of_sums(sums_RK: np.ndarray) -> np.ndarray:
     return f1_RC.sum(axis=1) / np.maximum((marked_RC > 0).sum(axis=1), 1)
 
 
-def _confusions(combine: Combine, gold: Any, first: Any, second: Any, _: str) -> RowFigures:
-    labels = confusion_matrix([*gold, *gold], [*first, *second]).labels
-    return RowFigures(_cells(gold, first, labels), _cells(gold, second, labels), combine)
-
-
-def _products(gold: Sequence[float], predicted: Sequence[float], is_ranked: bool) -> np.ndarray:
-    x, y = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
-    if is_ranked:
-        from scipy.stats import rankdata
-
-        # The ranks of the whole set: those of a resample would differ a little.
-        x, y = rankdata(x), rankdata(y)
+def _products(rank: Callable[[Any], Any], gold: Any, predicted: Any, *_: Any) -> np.ndarray:
+    x, y = (rank(np.asarray(column, np.float64)) for column in (gold, predicted))
     x, y = x - x.mean(), y - y.mean()
     return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
 
 
-def _correlation(name: str, score: Callable[..., float], is_ranked: bool) -> Metric:
-    return Metric(
-        name,
-        name,
-        lambda gold, predicted, _: score(gold, predicted),
-        lambda gold, first, second, _: RowFigures(
-            _products(gold, first, is_ranked), _products(gold, second, is_ranked), pearson_of_sums
-        ),
-    )
+def _ranks(column: np.ndarray) -> np.ndarray:
+    """The ranks in the full set: those of a resample would differ a little."""
+    from scipy.stats import rankdata
+
+    return rankdata(column)
 
 
-def _entities(gold: Any, predicted: Any) -> np.ndarray:
+def _entities(gold: Any, predicted: Any, *_: Any) -> np.ndarray:
     counts = count_entities(gold, predicted)
     rows = [(one.right.total(), one.gold.total(), one.predicted.total()) for one in counts]
     return np.array(rows, np.float64).reshape(-1, 3)
 
 
-def _entity(figure: str, combine: Combine) -> Metric:
+def _entity(metric: str, combine: Combine) -> Metric:
     return Metric(
-        f"entity_{figure}",
-        figure,
-        lambda gold, predicted, _: getattr(score_entities(gold, predicted).overall, figure),
-        lambda gold, first, second, _: RowFigures(
-            _entities(gold, first), _entities(gold, second), combine
-        ),
+        f"entity_{metric}",
+        metric,
+        lambda gold, predicted, _: getattr(score_entities(gold, predicted).overall, metric),
+        _entities,
+        combine,
     )
 
 
@@ -144,17 +133,17 @@ def _shares(column: int, sums_RK: np.ndarray) -> np.ndarray:
 ScoreOne = Callable[[str, Sequence[str]], AnswerScore]
 
 
-def _answer(name: str, figure: str, score_one: ScoreOne) -> Metric:
-    def rows(gold: Sequence[Sequence[str]], predicted: Sequence[str]) -> np.ndarray:
+def _answer(name: str, metric: str, score_one: ScoreOne) -> Metric:
+    def rows(gold: Sequence[Sequence[str]], predicted: Sequence[str], *_: Any) -> np.ndarray:
         pairs = zip(predicted, gold, strict=True)
-        return np.array([getattr(score_one(said, answers), figure) for said, answers in pairs])
+        return np.array([getattr(score_one(said, answers), metric) for said, answers in pairs])
 
     return Metric(
-        f"{name}_{figure}",
-        figure,
+        f"{name}_{metric}",
+        metric,
         lambda gold, predicted, _: float(rows(gold, predicted).mean()),
-        lambda gold, first, second, _: RowFigures(rows(gold, first), rows(gold, second)),
-        is_right_or_wrong=figure == "exact",
+        rows,
+        is_right_or_wrong=metric == "exact",
     )
 
 
@@ -165,42 +154,49 @@ METRICS: dict[str, Metric] = {
             "accuracy",
             "accuracy",
             lambda gold, predicted, _: accuracy(gold, predicted),
-            lambda gold, first, second, _: RowFigures(_right(gold, first), _right(gold, second)),
+            _right,
             is_right_or_wrong=True,
         ),
-        Metric(
-            "binary_f1",
-            "F1",
-            binary_f1,
-            lambda gold, first, second, positive: RowFigures(
-                _marks(gold, first, positive), _marks(gold, second, positive), f1_of_sums
-            ),
-        ),
+        Metric("binary_f1", "F1", binary_f1, _marks, f1_of_sums),
         Metric(
             "macro_f1",
             "macro F1",
             lambda gold, predicted, _: f1(gold, predicted, "macro"),
-            partial(_confusions, _macro_of_sums),
+            _cells,
+            _macro_of_sums,
         ),
         Metric(
             "matthews",
             "Matthews",
             lambda gold, predicted, _: matthews(gold, predicted),
-            partial(_confusions, _matthews_of_sums),
+            _cells,
+            lambda sums_RK: matthews_of_counts(_square(sums_RK)),
         ),
-        _correlation("pearson", pearson, is_ranked=False),
-        _correlation("spearman", spearman, is_ranked=True),
+        Metric(
+            "pearson",
+            "pearson",
+            lambda gold, predicted, _: pearson(gold, predicted),
+            partial(_products, np.asarray),
+            pearson_of_sums,
+        ),
+        Metric(
+            "spearman",
+            "spearman",
+            lambda gold, predicted, _: spearman(gold, predicted),
+            partial(_products, _ranks),
+            pearson_of_sums,
+        ),
         _entity("f1", f1_of_sums),
         _entity("precision", partial(_shares, 2)),
         _entity("recall", partial(_shares, 1)),
         *(
-            _answer(name, figure, score_one)
+            _answer(name, metric, score_one)
             for name, score_one in (
                 ("squad", score_answer),
                 ("squad2", score_answer_or_none),
                 ("cmrc", score_chinese_answer),
             )
-            for figure in ("f1", "exact")
+            for metric in ("f1", "exact")
         ),
     )
 }
@@ -211,3 +207,91 @@ def score_all(
 ) -> dict[str, float]:
     """Score predictions by several metrics."""
     return {name: METRICS[name].score(gold, predicted, positive) for name in metrics}
+
+
+def task_kinds(model: str | Path) -> tuple[str, ...]:
+    """The tasks of a fine-tuned model; a json file holds answers; none for other models."""
+    path = Path(model)
+    return ("answer",) if path.suffix == ".json" and path.is_file() else recognise(path).tasks
+
+
+def score_finished(
+    model: str | Path, benchmark: Benchmark, prepared: BenchmarkRows
+) -> dict[str, Any]:
+    """Score a fine-tuned model, or the answers in a file."""
+    begun_s = time.monotonic()
+    kinds = task_kinds(model)
+    if benchmark.kind not in kinds:
+        raise InputError(
+            f"{model} was fine-tuned to {' or '.join(kinds)}; {benchmark.name} needs a model that "
+            f"can {benchmark.kind}."
+        )
+    if Path(model).is_file():
+        record = _score_file(Path(model), benchmark, prepared)
+    else:
+        task = KINDS[benchmark.kind].cls().load(model)
+        if recognise(model).source == "transformers" and benchmark.main_metric.startswith("squad2"):
+            task.learned = {**task.learned, "has_impossible": True}
+        _check_labels(model, task, benchmark, prepared)
+        record = score_task(task, benchmark, prepared)
+        record["unlabelled"] = {
+            name: said_of(benchmark.kind, task.predict_rows(rows))
+            for name, rows in prepared.unlabelled.items()
+        }
+    return {**record, "seed": None, "seconds": time.monotonic() - begun_s}
+
+
+def _check_labels(
+    model: str | Path, task: Task, benchmark: Benchmark, prepared: BenchmarkRows
+) -> None:
+    if not task.labels or benchmark.kind not in ("classify", "pairs"):
+        return
+    rows = [row for part in prepared.parts.values() for row in part]
+    unknown = {str(row.label) for row in rows} - set(task.labels)
+    if unknown:
+        raise InputError(
+            f"{model} knows the labels {', '.join(task.labels[:10])}; {benchmark.name} has "
+            f"others: {', '.join(sorted(unknown)[:10])}."
+        )
+
+
+def score_task(task: Task, benchmark: Benchmark, prepared: BenchmarkRows) -> dict[str, Any]:
+    """A fitted task's predictions for each part, and their scores."""
+    scores, said, details = {}, {}, {}
+    for part, rows in prepared.parts.items():
+        predictions = task.predict_rows(rows)
+        said[part] = said_of(benchmark.kind, predictions)
+        gold = gold_of(benchmark.kind, rows)
+        scores[part] = score_all(benchmark.metrics, gold, said[part], benchmark.positive)
+        if benchmark.main_metric.startswith("squad2"):
+            details[part] = best_thresholds(gold, predictions)
+    return {"scores": scores, "said": said, "details": details}
+
+
+def _score_file(path: Path, benchmark: Benchmark, prepared: BenchmarkRows) -> dict[str, Any]:
+    """Score answers by question id, in the format of SQuAD's and CMRC's scripts."""
+    answers = read_json(path)
+    if not isinstance(answers, dict) or not all(isinstance(x, str) for x in answers.values()):
+        raise InputError(f"{path} must hold one object with an answer for each question's id.")
+    scores, said = {}, {}
+    for part, rows in list(prepared.parts.items()):
+        found = [answers.get(row.id) for row in rows]
+        if not any(one is not None for one in found):
+            del prepared.parts[part]  # answers to another part
+            continue
+        said[part] = _all_answered(path, rows, found)
+        gold = gold_of(benchmark.kind, rows)
+        scores[part] = score_all(benchmark.metrics, gold, said[part], benchmark.positive)
+    if not scores:
+        raise InputError(f"{path} answers none of the questions of {benchmark.name}.")
+    return {"scores": scores, "said": said, "details": {}, "unlabelled": {}}
+
+
+def _all_answered(path: Path, rows: Sequence[Any], found: Sequence[str | None]) -> list[str]:
+    missing = [row.id for row, one in zip(rows, found, strict=True) if one is None]
+    if missing:
+        raise InputError(
+            f"{path} lacks answers to {len(missing):,} of {len(rows):,} questions, such as "
+            f"{missing[0]}."
+        )
+    return [one for one in found if one is not None]

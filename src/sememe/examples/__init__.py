@@ -1,1 +1,1 @@
-"""What a model sees: windows, noise words, Huffman codes, word pairs, masked and packed rows."""
+"""Training examples: windows, noise words, Huffman codes, word pairs, masked and packed rows."""

@@ -1,10 +1,8 @@
-"""Answers as spans of a context: windows over its tokens, targets, and the best spans again.
+"""Answers as spans of a context: windows over its tokens, targets, and the best spans.
 
-S tokens of a context, W tokens of a window, L the longest answer in tokens. Character spans of the
-user's text come in and go out; tokens know their places in it.
+S tokens of a context, W tokens of a window, L the maximum answer length in tokens. Character spans
+of the user's text come in and go out; tokens have their positions in it.
 """
-
-from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ import numpy as np
 from sememe.errors import OptionError
 
 
-class Window(NamedTuple):
+class ContextWindow(NamedTuple):
     """Tokens `start` up to `end` of a context."""
 
     start: int
@@ -23,14 +21,14 @@ class Window(NamedTuple):
 
 
 class TokenSpan(NamedTuple):
-    """The tokens from `first` to `last`, both inside."""
+    """The tokens from `first` to `last`, both included."""
 
     first: int
     last: int
 
 
 class ScoredSpan(NamedTuple):
-    """A span of tokens, its score (start and end added), and its share among all spans."""
+    """A span of tokens, its score (start plus end), and its probability among all spans."""
 
     first: int
     last: int
@@ -39,38 +37,38 @@ class ScoredSpan(NamedTuple):
 
 
 class WindowScores(NamedTuple):
-    """How much each token of a window looks like the start and the end of the answer."""
+    """The start and end scores of each token of a window."""
 
-    window: Window
+    window: ContextWindow
     starts_W: np.ndarray
     ends_W: np.ndarray
 
 
-def context_windows(num_tokens: int, size: int, stride: int) -> list[Window]:
-    """Cut a context into windows of `size` tokens, `stride` tokens from one start to the next."""
+def context_windows(num_tokens: int, size: int, stride: int) -> list[ContextWindow]:
+    """Split a context into windows of `size` tokens, starting every `stride` tokens."""
     if size < 1 or stride < 1:
         raise OptionError(
             f"A window of {size} tokens of the context, {stride} from one to the next, cannot see "
             "it all: give the sequences more length, or a stride of at least 1."
         )
-    step = min(stride, size)  # no token may fall between two windows
+    step = min(stride, size)  # no token may be between two windows
     starts = range(0, max(num_tokens - size, 0) + step, step)
-    return [Window(start, min(start + size, num_tokens)) for start in starts]
+    return [ContextWindow(start, min(start + size, num_tokens)) for start in starts]
 
 
 def token_span(start: int, end: int, starts_S: np.ndarray, ends_S: np.ndarray) -> TokenSpan | None:
-    """The tokens that hold the characters `start` up to `end`; None where no token does."""
+    """The tokens that contain the characters `start` to `end`; None if there are none."""
     first = int(np.searchsorted(ends_S, start, "right"))
     last = int(np.searchsorted(starts_S, end, "left")) - 1
     return TokenSpan(first, last) if first <= last else None
 
 
 def window_target(
-    span: TokenSpan | None, window: Window, offset: int, null_index: int
+    span: TokenSpan | None, window: ContextWindow, offset: int, null_index: int
 ) -> np.ndarray:
-    """Where start and end lie in a window's sequence, whose context begins at `offset`.
+    """The positions of start and end in a window's sequence, whose context begins at `offset`.
 
-    An answer that a window does not hold whole is none there: both point at `null_index`.
+    If a window does not contain the entire answer, both are `null_index`.
     """
     if span is None or span.first < window.start or span.last >= window.end:
         return np.array([null_index, null_index], np.int64)
@@ -81,9 +79,9 @@ def window_target(
 def char_span(
     text: str, span: TokenSpan, starts_S: np.ndarray, ends_S: np.ndarray
 ) -> tuple[int, int]:
-    """The characters of the text that a span of tokens stands for, without blanks around them.
+    """The characters of the text for a span of tokens, without surrounding blanks.
 
-    Marks behind the last letter belong to it, also where the tokenizer strips accents.
+    Combining marks after the last letter belong to it, even if the tokenizer strips accents.
     """
     start, end = int(starts_S[span.first]), int(ends_S[span.last])
     limit = int(starts_S[span.last + 1]) if span.last + 1 < len(starts_S) else len(text)
@@ -102,7 +100,7 @@ def char_span(
 def span_scores(windows: Sequence[WindowScores], num_tokens: int, max_size: int) -> np.ndarray:
     """The score of every valid span of a context, (S, L): [first, last - first].
 
-    Start and end must lie in one window, in this order; where two windows see a span, the higher
+    Start and end must be in one window, in this order; if two windows contain a span, the higher
     score counts. All others are -inf.
     """
     table_SL = np.full((num_tokens, max_size), -np.inf)
@@ -117,9 +115,9 @@ def span_scores(windows: Sequence[WindowScores], num_tokens: int, max_size: int)
 def best_spans(
     table_SL: np.ndarray, num_best: int, null_score: float = -np.inf
 ) -> list[ScoredSpan]:
-    """The best spans, best first; shares are taken over all spans and, if scored, no answer."""
+    """The best spans, best first; normalized over all spans and, if scored, no answer."""
     scores = table_SL.ravel()
-    total = log_sum(scores, null_score)
+    total = np.logaddexp.reduce(scores, initial=null_score)
     num_best = min(num_best, int(np.isfinite(scores).sum()))
     if not num_best:
         return []
@@ -136,11 +134,3 @@ def best_spans(
         )
         for index in found
     ]
-
-
-def log_sum(scores: np.ndarray, null_score: float = -np.inf) -> float:
-    """The logarithm of the sum of exponentials of all scores."""
-    highest = max(float(scores.max(initial=-np.inf)), null_score)
-    if not np.isfinite(highest):
-        return highest
-    return highest + float(np.log(np.exp(scores - highest).sum() + np.exp(null_score - highest)))

@@ -1,4 +1,4 @@
-"""Pairs of texts as ids, and the batches of a training: as many tokens in each, of like length.
+"""Pairs of texts as ids, and training batches: about as many tokens in each, of similar length.
 
 The batch of a step is a function of (seed, step), so that a run can be resumed at any step.
 """
@@ -16,18 +16,17 @@ import numpy as np
 
 from sememe.errors import InputError
 from sememe.examples.parallel import Pair
-from sememe.examples.randomness import stream_key
-from sememe.examples.shuffles import random_order
+from sememe.randomness import random_order, stream_key
 
-_ROWS, _BATCHES, _HELD_OUT = 0x611, 0x612, 0x613  # the purposes of streams of random numbers
+_ROWS, _BATCHES, _HELD_OUT = 0x611, 0x612, 0x613  # purposes of random streams
 _PAIRS_AT_ONCE = 8_192
-_BATCHES_SORTED = 64  # so many batches' worth of pairs are sorted by length together
+_BATCHES_SORTED = 64  # this many batches' worth of pairs are sorted by length together
 
 Encode = Callable[[Sequence[str]], list[np.ndarray]]
 
 
 class Side:
-    """Texts as ids, laid end to end."""
+    """Texts as ids, concatenated."""
 
     def __init__(self, texts: Iterable[np.ndarray]) -> None:
         parts = [np.asarray(ids, np.int32) for ids in texts]
@@ -40,7 +39,7 @@ class Side:
 
     @classmethod
     def joined(cls, sides: Sequence[Side]) -> Side:
-        """The texts of several, one after the other."""
+        """The texts of several sides concatenated."""
         whole = cls([])
         if sides:
             lengths = np.concatenate([side.lengths for side in sides])
@@ -66,11 +65,11 @@ class Side:
 
 @dataclass(frozen=True)
 class PairIds:
-    """Pairs as ids, start and end of each text included where the model wants them."""
+    """Pairs as ids, with start and end of each text if the model needs them."""
 
     sources: Side
     targets: Side
-    num_long: int = 0  # pairs that were left out because a side was too long
+    num_long: int = 0  # pairs that were dropped because a side was too long
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -82,7 +81,7 @@ class PairIds:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these pairs from others."""
+        """What identifies these pairs."""
         content = self.sources.digest() + self.targets.digest()
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
@@ -90,7 +89,7 @@ class PairIds:
 def encode_pairs(
     pairs: Iterable[Pair], encode_source: Encode, encode_target: Encode, most_tokens: int
 ) -> PairIds:
-    """Turn pairs into ids, some thousand at a time; those with a longer side are left out."""
+    """Turn pairs into ids, some thousand at a time; those with a longer side are dropped."""
     found: list[tuple[Side, Side]] = []
     num_long = 0
     for part in _parts(pairs):
@@ -120,9 +119,9 @@ def _parts(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
 
 
 def is_held_out(source: str, share: float) -> bool:
-    """Whether a pair is among the share that is never trained on: its source decides.
+    """Whether a pair is held out from training; its source decides.
 
-    So all translations of one text stay on the same side.
+    So all translations of one text are in the same split.
     """
     digest = hashlib.blake2b(source.strip().encode(), digest_size=8).digest()
     return stream_key(int.from_bytes(digest, "little"), _HELD_OUT) < share * 2**64
@@ -130,7 +129,7 @@ def is_held_out(source: str, share: float) -> bool:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Pairs that are shown together."""
+    """Pairs that are processed together."""
 
     sources: list[np.ndarray]
     targets: list[np.ndarray]
@@ -143,11 +142,11 @@ class PairBatch:
 
     @property
     def num_targets(self) -> int:
-        """Tokens to predict: all of the targets but their starts."""
+        """Tokens to predict: all of the targets except their starts."""
         return sum(len(row) - 1 for row in self.targets)
 
     def part(self, index: int, num_parts: int) -> PairBatch:
-        """Every `num_parts`-th pair from `index` on; one that counts nothing where none is left."""
+        """Every `num_parts`-th pair from `index` on; a pair of weight 0 if none is left."""
         own = slice(index, None, num_parts)
         if index >= len(self.sources):
             return PairBatch(self.sources[:1], self.targets[:1], weight=0.0)
@@ -155,16 +154,16 @@ class PairBatch:
 
 
 class PairBatches:
-    """The batches of a training: each epoch in an order of its own, pairs of like length together.
+    """Training batches: each epoch in its own order, with pairs of similar length together.
 
-    The pairs of an epoch are shuffled and sorted by length in places, batches are cut from them
-    that hold `batch_tokens` at most, counting the longer side of a pair, and shuffled in turn.
+    The pairs of an epoch are shuffled and sorted by length within groups, split into batches of at
+    most `batch_tokens`, counting the longer side of a pair, and shuffled again.
     """
 
     def __init__(
         self, pairs: PairIds, *, batch_tokens: int, seed: int, is_fixed: bool = False
     ) -> None:
-        """Fixed batches are those of one epoch, each time."""
+        """Fixed batches are always those of one epoch."""
         self.pairs, self.batch_tokens, self.seed, self.is_fixed = (
             pairs, batch_tokens, seed, is_fixed,
         )  # fmt: skip
@@ -174,11 +173,11 @@ class PairBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches of the first pass; others have about as many."""
+        """Batches of the first epoch; others have about as many."""
         return self._steps_until(0)
 
     def num_steps(self, epochs: float) -> int:
-        """Steps after which `epochs` passes are done."""
+        """Steps of `epochs` epochs."""
         whole = int(epochs)
         before = self._steps_until(whole - 1) if whole else 0
         if epochs == whole:

@@ -6,20 +6,17 @@ pairs = read_pairs("pairs.jsonl", columns={"source": "en", "target": "zh"}, skip
 pairs = read_pairs([("good morning", "guten Morgen")])
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.labelled.columns import plain
-from sememe.examples.labelled.records import Table, at, is_path, numbered_lines, open_tables
+from sememe.examples.labelled.columns import named_column, plain
 from sememe.examples.labelled.rows import Note, silent
-from sememe.text.documents import Corpus, find_sources
-from sememe.text.readers.sources import STDIN, Source
 from sememe.text.settings import TextSettings
+from sememe.text.sources import STDIN, Corpus, Source, find_sources
+from sememe.text.tables import FileTable, at, is_path, numbered_lines, open_tables
 
 ROLES = ("source", "target")
 _NAMES = (
@@ -34,18 +31,18 @@ _LANGUAGES = (
 
 
 class Pair(NamedTuple):
-    """A text and its translation, and where they stand."""
+    """A text and its translation, and their position."""
 
     source: str
     target: str
     where: str = ""
 
 
-class Pairs:
-    """Pairs that are read anew each time they are asked for, so that none need be kept.
+class ParallelPairs:
+    """Pairs that are read again each time, so that none need be kept in memory.
 
-    A bad pair is an error that names file and line, unless `skip_bad` leaves it out: after a pass
-    `num_skipped` says how many were.
+    A bad pair is an error that names file and line, unless `skip_bad` skips it: after a pass
+    `num_skipped` has their number.
     """
 
     def __init__(self, read: Any, *, skip_bad: bool, on_note: Note) -> None:
@@ -64,7 +61,7 @@ class Pairs:
                 continue
             if not self._skip_bad:
                 raise InputError(
-                    f"{pair.where}: {problem}. Mend it, or leave such pairs out with --skip-bad "
+                    f"{pair.where}: {problem}. Fix it, or skip such pairs with --skip-bad "
                     "(skip_bad=True)."
                 )
             num_skipped += 1
@@ -93,13 +90,13 @@ def read_pairs(
     skip_bad: bool = False,
     encoding: str = "utf-8",
     on_note: Note = silent,
-) -> Pairs:
+) -> ParallelPairs:
     """Read pairs from two files, or as many on either side, whose lines belong together.
 
     Without a `target`, `source` is a table (tsv, csv, jsonl, parquet), or pairs from Python.
     `columns` says which column is the source and which the target, by name or by number from 1.
     """
-    if isinstance(source, Pairs):
+    if isinstance(source, ParallelPairs):
         return source
     for role in columns or {}:
         if role not in ROLES:
@@ -109,16 +106,16 @@ def read_pairs(
             raise OptionError("columns are for one file with two columns, not for two files.")
         files = _file_pairs(source, target)
         settings = TextSettings(encoding=encoding)
-        return Pairs(lambda: _aligned(files, settings), skip_bad=skip_bad, on_note=on_note)
+        return ParallelPairs(lambda: _aligned(files, settings), skip_bad=skip_bad, on_note=on_note)
     if is_path(source):
         _refuse_stdin(source)
         told: list[str] = []
-        return Pairs(
+        return ParallelPairs(
             lambda: _from_tables(source, columns, encoding, on_note, told),
             skip_bad=skip_bad, on_note=on_note,
         )  # fmt: skip
     given = _given(source)
-    return Pairs(lambda: given, skip_bad=skip_bad, on_note=on_note)
+    return ParallelPairs(lambda: given, skip_bad=skip_bad, on_note=on_note)
 
 
 # ---- two files ----------------------------------------------------------------------------------
@@ -149,8 +146,7 @@ def _aligned(files: list[tuple[Path, Path]], settings: TextSettings) -> Iterator
         sides = [numbered_lines(Source(path), settings) for path in paths]
         for number, (first, second) in enumerate(zip_longest(*sides), 1):
             if first is None or second is None:
-                rest = sum(1 for _ in sides[first is None])
-                counts = [number + rest, number - 1]
+                counts = [number + sum(1 for _ in sides[first is None]), number - 1]
                 raise InputError(
                     f"{paths[first is None]} has {counts[0]:,} lines, "
                     f"{paths[first is not None]} only {counts[1]:,}: line by line, one must be "
@@ -171,7 +167,7 @@ def _from_tables(
 ) -> Iterator[Pair]:
     wanted = {name for name in (columns or {}).values() if not name.isdecimal()}
 
-    def is_header(cells: list[str]) -> bool:
+    def is_header(cells: list[str], _: Any) -> bool:
         names = [cell.strip() for cell in cells]
         if wanted & set(names):
             return True
@@ -190,25 +186,16 @@ def _from_tables(
             if record.problem and not all(name in record.cells for name in chosen):
                 yield Pair("", "", f"{record.where} ({record.problem})")
                 continue
-            source, target = (_text(record.cells.get(name)) for name in chosen)
+            source, target = (
+                cell if isinstance(cell := record.cells.get(name), str) else "" for name in chosen
+            )
             yield Pair(source, target, record.where)
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _place(table: Table, role: str, columns: Mapping[str, str]) -> str:
+def _place(table: FileTable, role: str, columns: Mapping[str, str]) -> str:
     named = columns.get(role)
     if named is not None:
-        if named in table.columns:
-            return named
-        if named.isdecimal() and 1 <= int(named) <= len(table.columns):
-            return table.columns[int(named) - 1]
-        raise InputError(
-            f"{table.name} has no column {named!r}; its columns are "
-            f"{', '.join(map(repr, table.columns[:20])) or 'none'}."
-        )
+        return named_column(table, named)
     index = ROLES.index(role)
     by_plain = {plain(column): column for column in table.columns}
     for pair in _NAMES:

@@ -1,15 +1,13 @@
-"""Tags of words: the schemes they are written in, their spans, and their place on sub-words.
+"""Tags of words: their schemes, their spans, and their positions on sub-word tokens.
 
     iob1   I-X inside a span; B-X only where a span follows another of its type (CoNLL-2003)
-    iob2   B-X opens every span, I-X goes on
+    iob2   B-X opens every span, I-X continues
     bioes  B-X … E-X, and S-X for a span of one word (also read: BMES and BILOU)
     none   tags without a prefix, such as parts of speech; a run of one tag is a span
 
-Spans are read as the official scorer conlleval reads them: an I-X that follows nothing of its type
-opens a span, so tags that break the rules of their scheme still mean something.
+Spans are read as in the official scorer conlleval: an I-X that follows nothing of its type opens a
+span, so tags that break the rules of their scheme are still valid.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -29,7 +27,7 @@ _LETTERS = {"B": "B", "I": "I", "O": "O", "E": "E", "S": "S", "M": "I", "L": "E"
 
 
 class Span(NamedTuple):
-    """Words `start` up to `end` carry one type."""
+    """Words `start` to `end` with their type."""
 
     type: str
     start: int
@@ -37,13 +35,13 @@ class Span(NamedTuple):
 
 
 def check_scheme(scheme: str) -> None:
-    """Refuse a scheme that is not known."""
+    """Raise an error for an unknown scheme."""
     if scheme not in SCHEMES:
         raise OptionError(f"scheme must be one of {', '.join(SCHEMES)}, not {scheme!r}.")
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """The letter (B, I, O, E, S) and the type of a tag; letter "" where it has no such form."""
+    """The letter (B, I, O, E, S) and the type of a tag; letter "" if it has no such form."""
     if tag == OUTSIDE:
         return OUTSIDE, ""
     letter, mark, kind = tag.partition("-" if "-" in tag[:2] else "_")
@@ -53,13 +51,13 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def plain_tag(tag: str) -> str:
-    """A tag of a scheme in the one spelling that scores know: B_X and M-X are B-X and I-X."""
+    """A tag in the spelling of scorers: B_X and M-X are B-X and I-X."""
     letter, kind = split_tag(tag)
     return f"{letter}-{kind}" if letter and kind else tag
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
-    """Tell the scheme of tags by all that is written with it."""
+    """Detect the scheme of tags."""
     letters: set[str] = set()
     opens_with_inside = False
     for tags in sentences:
@@ -78,7 +76,7 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def spans_of(tags: Sequence[str], scheme: Scheme = "iob2") -> list[Span]:
-    """The spans that the tags of one sentence write."""
+    """The spans of one sentence's tags."""
     check_scheme(scheme)
     spans: list[Span] = []
     start, open_kind, was_closed = 0, "", True
@@ -96,14 +94,14 @@ def spans_of(tags: Sequence[str], scheme: Scheme = "iob2") -> list[Span]:
 
 def _read(tag: str, scheme: Scheme) -> tuple[str, str]:
     if scheme == "none":
-        # Every word goes on with a run of its own tag.
+        # Every word continues with a run of its own tag.
         return (OUTSIDE, "") if tag == OUTSIDE else ("I", tag)
     letter, kind = split_tag(tag)
     return letter or "I", kind
 
 
 def tags_of(spans: Iterable[Span], num_words: int, scheme: Scheme = "iob2") -> list[str]:
-    """Write spans that do not overlap as the tags of `num_words` words."""
+    """Turn spans that do not overlap into the tags of `num_words` words."""
     check_scheme(scheme)
     tags = [OUTSIDE] * num_words
     last_end, last_kind = -1, ""
@@ -129,7 +127,7 @@ def _letters(num_words: int, scheme: Scheme) -> list[str]:
 
 
 def convert_tags(tags: Sequence[str], source: Scheme, target: Scheme) -> list[str]:
-    """Write the tags of one sentence in another scheme; the spans stay the same."""
+    """Convert the tags of one sentence to another scheme, with the same spans."""
     if source == target:
         return list(tags)
     if "none" in (source, target):
@@ -137,8 +135,8 @@ def convert_tags(tags: Sequence[str], source: Scheme, target: Scheme) -> list[st
     return tags_of(spans_of(tags, source), len(tags), target)
 
 
-def mended_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
-    """Write the spans of one sentence anew where tags break their scheme, as ends alone do."""
+def fixed_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
+    """The tags of one sentence, corrected if they break their scheme."""
     return tags_of(spans_of(tags, scheme), len(tags), scheme)
 
 
@@ -146,16 +144,16 @@ def mended_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
 
 
 class WordPieces(NamedTuple):
-    """The sub-words of a sentence, and the place of each word's first one among them."""
+    """The sub-word tokens of a sentence, and the position of each word's first one."""
 
     ids: np.ndarray
     firsts: np.ndarray
 
 
 def join_pieces(words: Sequence[np.ndarray], unknown_id: int) -> WordPieces:
-    """Lay the pieces of words, each cut by itself, end to end; every word has a first piece.
+    """Concatenate the tokens of words; every word has a first token.
 
-    A word that the tokenizer cleaned away is written as an unknown one.
+    A word that the tokenizer removes becomes an unknown one.
     """
     pieces = [own if len(own) else np.array([unknown_id]) for own in words]
     ends = np.cumsum([len(own) for own in pieces], dtype=np.int64)
@@ -165,7 +163,7 @@ def join_pieces(words: Sequence[np.ndarray], unknown_id: int) -> WordPieces:
 
 
 def targets_of(pieces: WordPieces, tag_ids: Sequence[int]) -> np.ndarray:
-    """The tag's id on each word's first piece, IGNORE_ID on the rest (Devlin et al. 2019, 5.3)."""
+    """The tag's id on each word's first token, IGNORE_ID on the rest (Devlin et al. 2019, 5.3)."""
     targets = np.full(len(pieces.ids), IGNORE_ID, np.int64)
     targets[pieces.firsts] = tag_ids
     return targets

@@ -1,1 +1,1 @@
-"""The ladder: every model of the line on the same text with the same budget, and one report."""
+"""The ladder: every model trained on the same text with the same budget, and one report."""

@@ -1,22 +1,25 @@
-"""Questions about words in context: meanings kept apart, and held-out text foretold."""
+"""Tasks about words in context: senses separated, and held-out text predicted.
 
-from __future__ import annotations
+Perplexities are comparable across vocabularies: they are over the held-out words that all language
+models know. Each model gives the probability of a word after what is before it: in the sentence
+(n-gram, NNLM, ELMo forwards), or in the document (GPT). Other words, punctuation and sentence ends
+are context and are not scored.
+"""
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from sememe.evaluation.senses.evaluating import evaluate_senses
-from sememe.evaluation.senses.files import SenseSet
-from sememe.evaluation.senses.representations import CENTERED_MEAN, MEAN
+from sememe.evaluation.senses import SenseSet
+from sememe.evaluation.senses.evaluating import CENTERED_MEAN, MEAN, evaluate_senses
 from sememe.evaluation.senses.results import SenseScore
 from sememe.examples.running_words import written
-from sememe.ladder.foretelling import find_hidden, foretell, sample_documents, unigram
-from sememe.ladder.plan import Plan
-from sememe.ladder.questions import NO_CHANCES, NO_VECTORS, Answer, Interview
-from sememe.ladder.reading import cut
-from sememe.ladder.results import Task
-from sememe.ladder.text import LadderText
+from sememe.ladder.plan import LadderPlan
+from sememe.ladder.reading import NO_CHANCES, NO_VECTORS, RungAnswer, RungModel, Words, cut
+from sememe.ladder.results import Column
+from sememe.ladder.text import LadderText, sentences_of
 
 CONTEXT = "mean of the other words"
 CENTERED = "mean of the other words, centered"
@@ -24,41 +27,41 @@ LAST = "last layer"
 
 
 class SenseQuestion:
-    """Has the nearest other use of an ambiguous word the same meaning?"""
+    """Does the nearest other use of an ambiguous word have the same sense?"""
 
     def __init__(self, sets: Sequence[SenseSet]) -> None:
         self.sets = list(sets)
-        num = sum(len(own.occurrences) for own in sets)
-        self.task = Task(
+        self.task = Column(
             name="senses",
             title="senses",
             group="senses",
-            what="Has the nearest other sentence with an ambiguous word the same meaning of it?",
+            what="Does the nearest sentence with the same ambiguous word use it in the same sense?",
             metric="accuracy",
-            num_test=num,
-            how="what a network expects in the word's place, or the word's one vector; words that "
-            "the text has; nothing is trained for it",
+            num_test=sum(len(own.occurrences) for own in sets),
+            how="the vector from which a network predicts the masked word, or the word's only "
+            "vector; words that occur in the corpus; no training for the task",
         )
 
-    def ask(self, rung: Interview) -> Answer:
-        """Score the word in its sentence, and the mean of the words around it beside it."""
-        if rung.opened.kind == "ngram":
-            return Answer(why=NO_VECTORS)
-        found = evaluate_senses(rung.path, self.sets, device=rung.device).scores
+    def evaluate(self, rung: RungModel) -> RungAnswer:
+        """Score the word in its sentence, and the mean of the other words as a baseline."""
+        if not rung.can("embed_words"):
+            return RungAnswer(why=NO_VECTORS)
+        found = evaluate_senses(rung.model, self.sets, device=rung.device).scores
         own = [one for one in found if one.role in ("word", "place")]
         if not any(one.words for one in own):
-            return Answer(why="It knows none of the ambiguous words.")
+            return RungAnswer(why="None of the ambiguous words is in its vocabulary.")
         details = {
             "chance": _mean(own, "chance"),
             CONTEXT: _mean([one for one in found if one.name == MEAN], "nearest"),
             CENTERED: _mean([one for one in found if one.name == CENTERED_MEAN], "nearest"),
             LAST: _mean([one for one in found if one.is_last], "nearest"),
         }
-        return Answer([_mean(own, "nearest")], details=details)
+        num = sum(one.num_asked for one in own)
+        return RungAnswer([_mean(own, "nearest")], num, details=details)
 
 
 def known_senses(sets: Sequence[SenseSet], text: LadderText, min_count: int) -> list[SenseSet]:
-    """The words that a text has often enough to tell anything about them."""
+    """The words that occur often enough in a text to be scored."""
     words = {word for own in sets for word in own.words}
     kept = {word for word in words if _num_uses(word, text) >= min_count}
     found = [
@@ -69,7 +72,7 @@ def known_senses(sets: Sequence[SenseSet], text: LadderText, min_count: int) -> 
 
 
 def _num_uses(word: str, text: LadderText) -> int:
-    """How often a text has a word, or all its parts in a row: 一个人 is cut into 一个 and 人."""
+    """How often a word, or all its parts in a row, occurs: 一个人 is segmented into 一个 and 人."""
     store = text.words
     whole = store.vocabulary.find(written(word, text.settings))
     if whole >= 0:
@@ -84,77 +87,118 @@ def _num_uses(word: str, text: LadderText) -> int:
     return len(places)
 
 
-def _mean(scores: Sequence[SenseScore], figure: str) -> float:
-    """The mean over the words of all sets, in per cent."""
-    values = [getattr(word, figure) for score in scores for word in score.words]
+def _mean(scores: Sequence[SenseScore], metric: str) -> float:
+    """The mean over the words of all sets, in percent."""
+    values = [getattr(word, metric) for score in scores for word in score.words]
     return round(100 * float(np.mean(values)), 2) if values else float("nan")
 
 
-class PerplexityQuestion:
-    """How well is held-out text foretold, word by word?"""
+# ---- held-out text ------------------------------------------------------------------------------
 
-    def __init__(self, text: LadderText, plan: Plan, num_words: int) -> None:
+SEE_HIDDEN = "It reads in both directions and gives no probability of a text: see hidden words."
+
+
+class Document(NamedTuple):
+    """A held-out document: its text, and the words of its sentences with their positions."""
+
+    text: str
+    sentences: list[Words]
+
+    @property
+    def words(self) -> list[str]:
+        """The words of all sentences."""
+        return [word for own in self.sentences for word in own.words]
+
+    @property
+    def spans(self) -> list[np.ndarray]:
+        """The start and end of the words of each sentence, (words, 2)."""
+        return [np.stack([own.starts, own.ends], 1) for own in self.sentences]
+
+
+def sample_documents(text: LadderText, num_words: int) -> list[Document]:
+    """The first held-out documents, up to this many words."""
+    found, num = [], 0
+    for document in text.heldout_documents():
+        pieces = [piece for piece in sentences_of(document, text.settings) if piece.strip()]
+        sentences, place = [], 0
+        for piece, own in zip(pieces, cut(pieces, text.settings), strict=True):
+            place = document.index(piece, place)
+            if own.words:
+                sentences.append(own._replace(starts=own.starts + place, ends=own.ends + place))
+            place += len(piece)
+        found.append(Document(document, sentences))
+        num += sum(len(own.words) for own in sentences)
+        if num >= num_words:
+            break
+    return found
+
+
+def perplexity(logs_N: np.ndarray) -> float:
+    """The perplexity of words with these log probabilities."""
+    return math.exp(min(-float(logs_N.mean()), 700.0)) if len(logs_N) else math.nan
+
+
+class PerplexityQuestion:
+    """How well is held-out text predicted, word by word?"""
+
+    def __init__(self, text: LadderText, plan: LadderPlan, num_words: int) -> None:
         self.documents = sample_documents(text, num_words)
         vocabulary = text.words.vocabulary
         size = int(np.searchsorted(-np.asarray(vocabulary.counts), -plan.min_count, "right"))
         self.known = frozenset(vocabulary[: min(size, plan.predicted_words)])
-        words = [w for one in self.documents for own in one.sentences for w in own.words]
-        num_known = sum(word in self.known for word in words)
-        self.task = Task(
+        words = [word for own in self.documents for word in own.words]
+        self._is_asked_N = np.array([word in self.known for word in words], bool)
+        counts = np.asarray(vocabulary.counts, np.float64)
+        asked = [vocabulary.id(word) for word in words if word in self.known]
+        by_frequency = perplexity(np.log(counts[asked] / counts.sum()))
+        self.task = Column(
             name="perplexity",
             title="perplexity",
             group="language model",
-            what="How many words are equally likely at each place of held-out text?",
+            what="How well does it predict the words of held-out text?",
             metric="perplexity per word",
             unit="perplexity",
             higher_is_better=False,
-            baselines={"by frequency alone": round(unigram(text, self.documents, self.known), 1)},
-            num_test=num_known,
-            how=f"the {num_known:,} of {len(words):,} held-out words that are among the "
-            f"{len(self.known):,} most frequent; other words and punctuation are context; GPT's "
-            "chance of a word is the product over its pieces, capitals included, after all that "
-            "stands before it in the document; the others begin anew with each sentence",
+            baselines={"by frequency alone": round(by_frequency, 1)},
+            num_test=len(asked),
+            how=f"the {len(asked):,} of {len(words):,} held-out words that are among the "
+            f"{len(self.known):,} most frequent; other words and punctuation are context; GPT "
+            "multiplies the probabilities of a word's sub-word tokens, is case-sensitive and "
+            "sees the document so far; the other models see the sentence so far",
         )
 
-    def ask(self, rung: Interview) -> Answer:
-        """Ask a language model that reads from left to right."""
-        kind = rung.opened.kind
-        if kind == "bert":
-            return Answer(
-                why="It reads both sides of a word and gives no chance of a text: see hidden words."
-            )
-        if kind not in ("ngram", "nnlm", "elmo", "gpt"):
-            return Answer(why=NO_CHANCES)
-        if kind == "nnlm" and rung.opened.model.config.architecture == "ranking":
-            return Answer(why=NO_CHANCES)
-        if kind in ("ngram", "nnlm", "elmo"):
-            lacks = sum(word not in rung.opened.model.vocabulary for word in self.known)
-            if lacks:
-                return Answer(why=f"It does not know {lacks:,} of the words that are asked.")
-        found = foretell(rung.opened, self.documents, self.known)
-        return Answer([found.perplexity], details={"words": found.num})
+    def evaluate(self, rung: RungModel) -> RungAnswer:
+        """Evaluate a language model that reads from left to right."""
+        if not rung.can("score"):
+            return RungAnswer(why=SEE_HIDDEN if rung.can("fill") else NO_CHANCES)
+        given = [(own.text, own.spans) for own in self.documents]
+        logs_N = np.concatenate([np.empty(0), *rung.model.word_log_probs(given)])[self._is_asked_N]
+        if lacks := int(np.isnan(logs_N).sum()):
+            return RungAnswer(why=f"{lacks:,} of the test words are not in its vocabulary.")
+        return RungAnswer([perplexity(logs_N)], len(logs_N))
 
 
 class HiddenQuestion:
-    """How many hidden sub-words of held-out text are found?"""
+    """How many masked sub-word tokens of held-out text are predicted?"""
 
-    def __init__(self, text: LadderText, plan: Plan, num_batches: int) -> None:
+    def __init__(self, text: LadderText, plan: LadderPlan, num_batches: int) -> None:
         self._text, self._plan, self._num_batches = text, plan, num_batches
-        self.task = Task(
+        self.task = Column(
             name="hidden",
             title="hidden words",
             group="language model",
-            what="How many of the hidden sub-words of held-out text does it find?",
+            what="How many masked sub-word tokens of held-out text does it predict?",
             metric="accuracy",
-            how="every seventh sub-word or so is hidden, as in BERT's training",
+            how="15 % of the tokens are masked, as in BERT's training",
         )
 
-    def ask(self, rung: Interview) -> Answer:
-        """Ask a BERT."""
-        if rung.opened.kind != "bert":
-            return Answer(why="It is not taught to find hidden words.")
-        found = find_hidden(
-            rung.opened, self._text, self._plan.vocab_size, self._num_batches, self._plan.seed
-        )
-        details = {"commonest": round(100 * found.commonest, 2), "hidden": found.num}
-        return Answer([100 * found.accuracy], details=details)
+    def evaluate(self, rung: RungModel) -> RungAnswer:
+        """Evaluate a model that predicts masked words."""
+        if not rung.can("fill"):
+            return RungAnswer(why="It is not trained to predict masked words.")
+        found = rung.model.evaluate(
+            self._text.heldout, store=self._text.folder / f"heldout-{rung.rung.name}",
+            num_batches=self._num_batches, seed=self._plan.seed,
+        )  # fmt: skip
+        details = {"most_frequent": round(100 * found.unigram_accuracy, 2)}
+        return RungAnswer([100 * found.accuracy], found.num_tokens, details=details)

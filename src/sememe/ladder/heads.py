@@ -1,41 +1,43 @@
-"""One and the same light head for every rung: a linear softmax on frozen vectors, solved exactly.
+"""The same light head for every rung: a linear softmax on frozen vectors, solved exactly.
 
 Rows (N, D) of vectors, dense or sparse, with classes in; weights out. The loss is convex, so that
-nothing but the rows decides. `Choices` are rows that compete with each other: the words of a
-passage, of which one starts an answer. C classes, G groups of competing rows.
+the result depends only on the rows. Rows may compete with each other: the words of a passage, of
+which one starts an answer. C classes, G groups of competing rows.
 """
 
-from __future__ import annotations
-
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from sememe.evaluation.solving import lowest
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix, diags, hstack
+from threadpoolctl import threadpool_limits
 
 PENALTIES = (0.01, 0.1, 1.0)
 _STEPS = 80
-_FOLD = 5  # every fifth row chooses the penalty
+_FOLD = 5  # every fifth row is held out to choose the penalty
 _MOST_CHOOSING = 4_000  # rows
 
 
 class Scaling(NamedTuple):
-    """What makes rows of about length one of vectors of any kind."""
+    """Scales vectors of any kind to rows of about unit length."""
 
     mean_D: np.ndarray | None
     scale_D: np.ndarray | None
-    columns: np.ndarray | None = None  # of sparse rows: those that the head was trained with
+    columns: np.ndarray | None = None  # for sparse rows: the columns that the head was trained with
 
     def __call__(self, rows_ND: Any) -> Any:
-        """Scale rows; sparse ones are brought to length one each."""
+        """Scale rows; sparse ones are normalized to unit length."""
         if self.mean_D is None:
-            return _unit_sparse(rows_ND)[:, self.columns]
+            from sklearn.preprocessing import normalize
+
+            return normalize(rows_ND)[:, self.columns]
         return ((rows_ND - self.mean_D) * self.scale_D).astype(np.float32)
 
 
 def scaling_of(rows_ND: Any) -> Scaling:
-    """Mean 0 and spread 1 in every dimension, over the root of their number."""
+    """Mean 0 and variance 1 in every dimension, divided by the root of their number."""
     if not isinstance(rows_ND, np.ndarray):
         return Scaling(None, None, np.unique(rows_ND.indices))
     mean_D, spread_D = rows_ND.mean(0, dtype=np.float64), rows_ND.std(0, dtype=np.float64)
@@ -45,18 +47,10 @@ def scaling_of(rows_ND: Any) -> Scaling:
     return Scaling(mean_D.astype(np.float32), scale_D.astype(np.float32))
 
 
-def _unit_sparse(rows_ND: Any) -> Any:
-    from scipy.sparse import diags
-
-    lengths_N = np.sqrt(np.asarray(rows_ND.multiply(rows_ND).sum(1)).ravel())
-    inverse_N = 1 / np.where(lengths_N > 0, lengths_N, 1)
-    return (diags(inverse_N) @ rows_ND).astype(np.float32).tocsr()
-
-
 # ---- one class for each row ---------------------------------------------------------------------
 
 
-class Head(NamedTuple):
+class TrainedHead(NamedTuple):
     """A trained head for classes."""
 
     scaling: Scaling
@@ -71,12 +65,12 @@ class Head(NamedTuple):
 
 def fit_classes(
     rows_ND: Any, classes_N: np.ndarray, num_classes: int, penalty: float | None = None
-) -> Head:
-    """Multinomial logistic regression; where none is given, rows left out choose the penalty."""
+) -> TrainedHead:
+    """Multinomial logistic regression; without a penalty, held-out rows choose it."""
     scaling = scaling_of(rows_ND)
     scaled_ND = scaling(rows_ND)
     penalty = penalty or _chosen_penalty(scaled_ND, classes_N, num_classes)
-    return Head(scaling, *_solve(scaled_ND, classes_N, num_classes, penalty), penalty)
+    return TrainedHead(scaling, *_solve(scaled_ND, classes_N, num_classes, penalty), penalty)
 
 
 def _chosen_penalty(scaled_ND: Any, classes_N: np.ndarray, num_classes: int) -> float:
@@ -94,41 +88,29 @@ def _chosen_penalty(scaled_ND: Any, classes_N: np.ndarray, num_classes: int) -> 
 def _solve(
     rows_ND: Any, classes_N: np.ndarray, num_classes: int, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.special import log_softmax
+    """The weights (D, C) and the bias (C,); a class without rows is never predicted."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
 
-    num_dims = rows_ND.shape[1]
-    index_N = np.arange(len(classes_N))
-    columns_DN = rows_ND.T
-
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        all_DC = flat.reshape(num_dims + 1, num_classes)
-        weights_DC = all_DC[:-1].astype(np.float32)
-        logs_NC = log_softmax(np.asarray(rows_ND @ weights_DC) + all_DC[-1], axis=1)
-        value = penalty / 2 * float((all_DC[:-1] ** 2).sum()) - float(
-            logs_NC[index_N, classes_N].sum()
-        )
-        errors_NC = np.exp(logs_NC)
-        errors_NC[index_N, classes_N] -= 1
-        gradient_DC = np.empty_like(all_DC)
-        gradient_DC[:-1] = np.asarray(columns_DN @ errors_NC.astype(np.float32))
-        gradient_DC[:-1] += penalty * all_DC[:-1]
-        gradient_DC[-1] = errors_NC.sum(0)
-        return value, gradient_DC.ravel()
-
-    start = np.zeros((num_dims + 1) * num_classes)
-    all_DC = lowest(loss, start, num_steps=_STEPS).reshape(num_dims + 1, num_classes)
-    return all_DC[:-1].astype(np.float32), all_DC[-1]
+    weights_DC = np.zeros((rows_ND.shape[1], num_classes), np.float32)
+    bias_C = np.full(num_classes, -np.inf)
+    seen, counts = np.unique(classes_N, return_counts=True)
+    bias_C[seen] = np.log(counts)
+    if len(seen) < 2 or not rows_ND.shape[1]:  # only the class frequencies are known
+        return weights_DC, bias_C
+    bias_C[seen] = 0.0
+    # For two classes scikit-learn has one column of weights, whose squares count twice as much.
+    head = LogisticRegression(C=(2 if len(seen) == 2 else 1) / penalty, max_iter=_STEPS)
+    # BLAS threads would double the time of its thousand small products.
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        head.fit(rows_ND, classes_N)
+    columns = seen[1:] if len(seen) == 2 else seen
+    weights_DC[:, columns], bias_C[columns] = head.coef_.T, head.intercept_
+    return weights_DC, bias_C
 
 
 # ---- one row of each group ----------------------------------------------------------------------
-
-
-class Choices(NamedTuple):
-    """Rows in groups that lie end to end, and the row of each group that is right."""
-
-    rows_ND: Any
-    firsts_G: np.ndarray
-    right_G: np.ndarray  # rows counted from 0 over all groups
 
 
 class Chooser(NamedTuple):
@@ -142,11 +124,17 @@ class Chooser(NamedTuple):
         return np.asarray(self.scaling(rows_ND) @ self.weights_D).ravel()
 
 
-def fit_choices(choices: Choices, penalty: float = PENALTIES[1]) -> Chooser:
-    """A softmax over the rows of each group (a conditional logistic regression)."""
-    scaling = scaling_of(choices.rows_ND)
-    rows_ND = scaling(choices.rows_ND)
-    columns_DN, firsts_G, right_G = rows_ND.T, choices.firsts_G, choices.right_G
+def fit_choices(
+    rows_ND: Any, firsts_G: np.ndarray, right_G: np.ndarray, penalty: float = PENALTIES[1]
+) -> Chooser:
+    """A softmax over the rows of each group (conditional logistic regression).
+
+    Groups are concatenated, their first rows at `firsts_G`; `right_G` are the indices of the right
+    rows over all groups.
+    """
+    scaling = scaling_of(rows_ND)
+    rows_ND = scaling(rows_ND)
+    columns_DN = rows_ND.T
     sizes_G = np.diff(np.append(firsts_G, rows_ND.shape[0]))
 
     def loss(weights_D: np.ndarray) -> tuple[float, np.ndarray]:
@@ -160,17 +148,17 @@ def fit_choices(choices: Choices, penalty: float = PENALTIES[1]) -> Chooser:
         gradient_D = np.asarray(columns_DN @ errors_N.astype(np.float32)) + penalty * weights_D
         return value + penalty / 2 * float(weights_D @ weights_D), gradient_D.astype(np.float64)
 
-    found_D = lowest(loss, np.zeros(rows_ND.shape[1]), num_steps=_STEPS)
-    return Chooser(scaling, found_D.astype(np.float32))
+    with threadpool_limits(1, user_api="blas"):
+        start_D = np.zeros(rows_ND.shape[1])
+        found = minimize(loss, start_D, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return Chooser(scaling, found.x.astype(np.float32))
 
 
 # ---- rows from words ----------------------------------------------------------------------------
 
 
 def pooled(words_ND: Any, sizes: Sequence[int]) -> Any:
-    """The mean over the words of each text, (texts, D); zeros where a text has none."""
-    from scipy.sparse import csr_matrix
-
+    """The mean over the words of each text, (texts, D); zeros if a text has none."""
     sizes_T = np.asarray(sizes, np.int64)
     shares = np.repeat(1 / np.maximum(sizes_T, 1), sizes_T).astype(np.float32)
     starts = np.concatenate([[0], np.cumsum(sizes_T)])
@@ -182,19 +170,14 @@ def pooled(words_ND: Any, sizes: Sequence[int]) -> Any:
 
 
 def compared(first_TD: Any, second_TD: Any) -> Any:
-    """Two texts side by side: both, their distance in every dimension, and their product."""
-    if isinstance(first_TD, np.ndarray):
-        parts = [first_TD, second_TD, np.abs(first_TD - second_TD), first_TD * second_TD]
-        return np.concatenate(parts, 1)
-    from scipy.sparse import hstack
-
-    return hstack(
-        [first_TD, second_TD, abs(first_TD - second_TD), first_TD.multiply(second_TD)], "csr"
-    )
+    """Features of a pair of texts: both vectors, their absolute difference and their product."""
+    is_dense = isinstance(first_TD, np.ndarray)
+    product_TD = first_TD * second_TD if is_dense else first_TD.multiply(second_TD)
+    return beside([first_TD, second_TD, abs(first_TD - second_TD), product_TD])
 
 
 def windowed(words_ND: Any, sizes: Sequence[int], reach: int) -> Any:
-    """Each word with its neighbors side by side, (N, (2 reach + 1) D); zeros past the ends."""
+    """Each word concatenated with its neighbors, (N, (2 reach + 1) D); zeros past the ends."""
     num = int(np.sum(sizes))
     texts_N = np.repeat(np.arange(len(sizes)), sizes)
     parts = []
@@ -210,15 +193,11 @@ def windowed(words_ND: Any, sizes: Sequence[int], reach: int) -> Any:
 def _masked(rows_ND: Any, is_kept_N: np.ndarray) -> Any:
     if isinstance(rows_ND, np.ndarray):
         return rows_ND * is_kept_N[:, None]
-    from scipy.sparse import diags
-
     return (diags(is_kept_N.astype(np.float32)) @ rows_ND).tocsr()
 
 
 def beside(parts: Sequence[Any]) -> Any:
-    """Matrices side by side; one sparse one makes all of them sparse."""
+    """Matrices concatenated by columns; sparse if one of them is."""
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts, 1)
-    from scipy.sparse import csr_matrix, hstack
-
     return hstack([csr_matrix(part) for part in parts], "csr")

@@ -1,25 +1,35 @@
-"""Questions about sentences on frozen vectors: texts, pairs, tags, answers; one head for all rungs.
+"""Tasks about sentences: texts, pairs, tags, answers; on frozen vectors or fine-tuned.
 
-Every rung gives the vectors of the words of all rows once; a linear head is then trained on draws
-of the training rows, one a seed, and asked about the same test rows. N words, D numbers.
+On frozen vectors, every rung computes the vectors of the words of all rows once; the same light
+head is then trained on samples of the training rows, one per seed. N words, D dimensions.
 """
-
-from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import vstack
 
 from sememe import metrics
-from sememe.evaluation.floors import majority_labels, majority_tags
-from sememe.examples.labelled import TagRow, TextRow
+from sememe.contract import KINDS
+from sememe.errors import InputError
+from sememe.evaluation.baselines import majority_answers, majority_labels, majority_tags
+from sememe.examples.labelled.rows import AnswerRow, TagRow, TextRow
 from sememe.ladder import heads
-from sememe.ladder.questions import NO_VECTORS, Answer, Interview
-from sememe.ladder.reading import Reader, Words, cut, given
-from sememe.ladder.results import Task
-from sememe.text.settings import TextSettings
+from sememe.ladder.plan import EPOCHS
+from sememe.ladder.reading import (
+    NO_VECTORS,
+    Reader,
+    RungAnswer,
+    RungModel,
+    Words,
+    cut,
+    given,
+)
+from sememe.ladder.results import Column
+from sememe.ladder.text import LadderText
 
 HOW = "frozen vectors of words in their sentence, one linear head"
 _DRAWN = 0.75  # of the training rows, for each seed
@@ -27,19 +37,19 @@ _TEXTS_AT_ONCE = 1_024
 
 
 class SentenceQuestion:
-    """A task on frozen vectors; kinds fill in the parts that differ."""
+    """A task on frozen vectors; subclasses fill in the parts that differ."""
 
     kind: str
     metric: str
-    penalty: float | None = None  # of the head, chosen by its first draw
+    penalty: float | None = None  # of the head, chosen by its first sample
 
     def __init__(
         self, name: str, title: str, what: str, train: Sequence[Any], test: Sequence[Any],
-        settings: TextSettings, *, seeds: int = 3,
+        text: LadderText, *, seeds: int = 3,
     ) -> None:  # fmt: skip
         self.train, self.test = self.usable(train), self.usable(test)
-        self.settings, self.seeds = settings, seeds
-        self.task = Task(
+        self.text, self.settings, self.seeds = text, text.settings, seeds
+        self.task = Column(
             name=name, title=title, group="sentences", what=what, metric=self.metric,
             baselines={key: round(100 * x, 2) for key, x in self.baselines().items()},
             num_train=self._num_drawn, num_test=len(self.test), how=HOW,
@@ -49,34 +59,33 @@ class SentenceQuestion:
     def _num_drawn(self) -> int:
         return max(1, round(_DRAWN * len(self.train)))
 
-    def ask(self, rung: Interview) -> Answer:
-        """Train the head on draws of rows, and score the test rows."""
-        reader = rung.opened.reader
+    def evaluate(self, rung: RungModel) -> RungAnswer:
+        """Train the head on samples of rows, and score the test rows."""
+        reader = rung.reader
         if reader is None:
-            return Answer(why=NO_VECTORS)
+            return RungAnswer(why=NO_VECTORS)
         train_X, test_X = self.features(reader, self.train), self.features(reader, self.test)
-        scores = []
-        self.penalty = None
+        scores, self.penalty = [], None
         for seed in range(1, self.seeds + 1):
             order = np.random.default_rng(seed).permutation(len(self.train))
             scores.append(100 * self.score(train_X, np.sort(order[: self._num_drawn]), test_X))
-        return Answer(scores)
+        return RungAnswer(scores, len(self.test))
 
     def usable(self, rows: Sequence[Any]) -> list[Any]:
-        """The rows that this head can learn or answer."""
+        """The rows that this head can train on or predict."""
         return list(rows)
 
     @abstractmethod
     def baselines(self) -> dict[str, float]:
-        """What needs no understanding, as shares."""
+        """Baselines that need no model, as fractions."""
 
     @abstractmethod
     def features(self, reader: Reader, rows: Sequence[Any]) -> Any:
-        """What the head sees of rows."""
+        """The head's input for rows."""
 
     @abstractmethod
     def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
-        """Train on the drawn rows; the share that is right, or F1."""
+        """Train on the sampled rows; return accuracy, or F1."""
 
 
 def read_words(reader: Reader, texts: Sequence[Words]) -> Any:
@@ -87,20 +96,16 @@ def read_words(reader: Reader, texts: Sequence[Words]) -> Any:
     ]
     if len(parts) == 1:
         return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    from scipy.sparse import vstack
-
-    return vstack(parts, "csr")
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else vstack(parts, "csr")
 
 
 def sizes_of(texts: Sequence[Words]) -> list[int]:
-    """How many words each text has."""
+    """The number of words of each text."""
     return [len(own.words) for own in texts]
 
 
 class ClassifyQuestion(SentenceQuestion):
-    """Which label has a text? The mean over its words."""
+    """Which label does a text have? Uses the mean over its words."""
 
     kind, metric = "classify", "accuracy"
 
@@ -109,10 +114,13 @@ class ClassifyQuestion(SentenceQuestion):
         self.labels = sorted({str(row.label) for row in self.train})
 
     def baselines(self) -> dict[str, float]:
-        """The chance of a draw, and the commonest label."""
+        """Chance level, and the most frequent label."""
         gold = [row.label for row in self.test]
-        commonest = metrics.accuracy(gold, majority_labels(self.train, self.test))
-        return {"chance": 1 / len({row.label for row in self.train}), "most frequent": commonest}
+        most_frequent = metrics.accuracy(gold, majority_labels(self.train, self.test))
+        return {
+            "chance": 1 / len({row.label for row in self.train}),
+            "most frequent": most_frequent,
+        }
 
     def features(self, reader: Reader, rows: Sequence[TextRow]) -> Any:
         """The mean over the words of each text."""
@@ -124,7 +132,7 @@ class ClassifyQuestion(SentenceQuestion):
         return heads.pooled(read_words(reader, words), sizes_of(words))
 
     def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
-        """The share of the test rows whose label is found."""
+        """The accuracy on the test rows."""
         numbers = {label: index for index, label in enumerate(self.labels)}
         classes = np.array([numbers[str(self.train[index].label)] for index in drawn])
         head = heads.fit_classes(train_X[drawn], classes, len(self.labels), self.penalty)
@@ -134,7 +142,7 @@ class ClassifyQuestion(SentenceQuestion):
 
 
 class PairsQuestion(ClassifyQuestion):
-    """Which label has a pair of texts? Both means, their distance and their product."""
+    """Which label does a pair have? Uses both means, their difference and their product."""
 
     kind = "pairs"
 
@@ -145,7 +153,7 @@ class PairsQuestion(ClassifyQuestion):
 
 
 class TagQuestion(SentenceQuestion):
-    """Which tag has each word? Its own vector alone: what it knows of its neighbors is in it."""
+    """Which tag does each word have? Uses only its own vector, which may encode its context."""
 
     kind, metric = "tag", "F1"
 
@@ -162,15 +170,15 @@ class TagQuestion(SentenceQuestion):
         return [row for row in rows if row.words and row.tags]
 
     def baselines(self) -> dict[str, float]:
-        """The commonest tag of each word."""
-        return {"commonest tag of a word": self._f1(majority_tags(self.train, self.test))}
+        """The most frequent tag of each word."""
+        return {"most frequent tag of a word": self._f1(majority_tags(self.train, self.test))}
 
     def _f1(self, said: Sequence[Sequence[str]]) -> float:
         gold = [list(row.tags) for row in self.test]
         return metrics.score_entities(gold, [list(own) for own in said]).overall.f1
 
     def features(self, reader: Reader, rows: Sequence[TagRow]) -> Any:
-        """A row for each word."""
+        """One row per word."""
         return read_words(reader, [given(row.words, self.settings) for row in rows])
 
     def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
@@ -181,5 +189,155 @@ class TagQuestion(SentenceQuestion):
         head = heads.fit_classes(train_X[own], self._classes[own], len(self.tags), self.penalty)
         self.penalty = head.penalty
         found = iter(head.scores(test_X).argmax(1).tolist())
-        said = [[self.tags[next(found)] for _ in row.words] for row in self.test]
-        return self._f1(said)
+        return self._f1([[self.tags[next(found)] for _ in row.words] for row in self.test])
+
+
+_REACHES = {"rarest": 8, "any": 3, "alike": 1}  # words on each side whose flags a word sees
+
+
+class AnswerQuestion(SentenceQuestion):
+    """Where does the answer start and end? A softmax over the words of the passage.
+
+    A word is its vector, with flags for the words around it: is one the rarest word of the
+    question, is one any word of it, and how similar is it to the rarest.
+    """
+
+    kind, metric = "answer", "F1"
+
+    def usable(self, rows: Sequence[AnswerRow]) -> list[AnswerRow]:
+        """Questions whose answer is a sequence of words of the passage."""
+        return [row for row in rows if row.answers and row.context.strip()]
+
+    def baselines(self) -> dict[str, float]:
+        """The most frequent answer."""
+        return {"most frequent": self._f1(majority_answers(self.train, self.test))}
+
+    def _f1(self, said: Sequence[str]) -> float:
+        is_chinese = metrics.are_chinese([own.text for row in self.test for own in row.answers])
+        score = metrics.score_chinese_answer if is_chinese else metrics.score_answer
+        scores = [
+            score(text, [own.text for own in row.answers])
+            for text, row in zip(said, self.test, strict=True)
+        ]
+        return metrics.mean_answer_score(scores).f1
+
+    def features(self, reader: Reader, rows: Sequence[AnswerRow]) -> tuple[list[Words], Any]:
+        """The words of the passages, and the head's input for each."""
+        passages = cut([row.context for row in rows], self.settings)
+        questions = cut([row.question for row in rows], self.settings)
+        rarest = [min(own.words, key=self._count, default="") for own in questions]
+        words_ND, sizes = read_words(reader, passages), sizes_of(passages)
+        is_rarest = _flags(passages, [{word} for word in rarest])
+        is_any = _flags(passages, [set(own.words) for own in questions])
+        parts = [
+            words_ND,
+            heads.windowed(is_rarest, sizes, _REACHES["rarest"]),
+            heads.windowed(is_any, sizes, _REACHES["any"]),
+        ]
+        if isinstance(words_ND, np.ndarray):
+            asked_QD = read_words(reader, [given([word or "?"], self.settings) for word in rarest])
+            alike = _cosines(words_ND, np.repeat(asked_QD, sizes, axis=0))
+            parts.append(heads.windowed(alike, sizes, _REACHES["alike"]))
+        return passages, heads.beside(parts)
+
+    def _count(self, word: str) -> int:
+        """How often a word was read."""
+        vocabulary = self.text.words.vocabulary
+        found = vocabulary.find(word)
+        return int(vocabulary.counts[found]) if found >= 0 else 0
+
+    def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
+        """F1 of the most likely spans."""
+        passages, rows_ND = train_X
+        sizes = np.array(sizes_of(passages))
+        firsts = np.cumsum(sizes) - sizes
+        spans = [_span(self.train[index], passages[index]) for index in drawn]
+        kept = [(index, span) for index, span in zip(drawn, spans, strict=True) if span]
+        if not kept:
+            raise InputError(f"{self.task.title}: no training answer matches whole words.")
+        own = np.concatenate([np.arange(firsts[i], firsts[i] + sizes[i]) for i, _ in kept])
+        own_sizes = sizes[[index for index, _ in kept]]
+        own_firsts = np.cumsum(own_sizes) - own_sizes
+        places_G2 = np.array([span for _, span in kept])
+        ends = [
+            heads.fit_choices(rows_ND[own], own_firsts, own_firsts + places_G2[:, side])
+            for side in (0, 1)
+        ]
+        longest = max(span[1] - span[0] for _, span in kept) + 1
+        return self._f1(self._said(test_X, ends, longest))
+
+    def _said(self, test_X: Any, ends: Sequence[heads.Chooser], longest: int) -> list[str]:
+        passages, rows_ND = test_X
+        starts_N, ends_N = (head.scores(rows_ND) for head in ends)
+        said, first = [], 0
+        for row, own in zip(self.test, passages, strict=True):
+            num = len(own.words)
+            place = _best_span(starts_N[first : first + num], ends_N[first : first + num], longest)
+            said.append(row.context[own.starts[place[0]] : own.ends[place[1]]] if num else "")
+            first += num
+        return said
+
+
+def _flags(passages: Sequence[Words], asked: Sequence[set[str]]) -> np.ndarray:
+    flags = [
+        word in wanted for own, wanted in zip(passages, asked, strict=True) for word in own.words
+    ]
+    return np.array(flags, np.float32).reshape(-1, 1)
+
+
+def _cosines(first_ND: np.ndarray, second_ND: np.ndarray) -> np.ndarray:
+    lengths_N = np.linalg.norm(first_ND, axis=1) * np.linalg.norm(second_ND, axis=1)
+    products_N = (first_ND * second_ND).sum(1)
+    return (products_N / np.where(lengths_N > 0, lengths_N, 1)).astype(np.float32)[:, None]
+
+
+def _span(row: AnswerRow, own: Words) -> tuple[int, int] | None:
+    """The first and last word of the answer; None if it contains no word."""
+    start, end = row.answers[0].start, row.answers[0].start + len(row.answers[0].text)
+    inside = np.flatnonzero((own.starts < end) & (own.ends > start))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else None
+
+
+def _best_span(starts_T: np.ndarray, ends_T: np.ndarray, longest: int) -> tuple[int, int]:
+    if not len(starts_T):
+        return 0, 0
+    sums_TT = starts_T[:, None] + ends_T
+    lengths_TT = np.arange(len(ends_T)) - np.arange(len(starts_T))[:, None]
+    sums_TT = np.where((lengths_TT >= 0) & (lengths_TT < longest), sums_TT, -np.inf)
+    place = int(sums_TT.argmax())
+    return place // len(ends_T), place % len(ends_T)
+
+
+HOW_FINETUNED = (
+    "networks are fine-tuned; a BiLSTM reads mixed ELMo layers or word vectors (texts and pairs: "
+    "mean vector)"
+)
+# Readers of word vectors start from scratch and need a high learning rate (docs/results.md).
+_READER_RATE = 3e-3
+_LENGTHS = {"classify": 128, "pairs": 128, "tag": 128, "answer": 256}
+
+
+class FinetunedQuestion:
+    """A sentence task for which rungs are fine-tuned with the heads of sememe.tasks."""
+
+    def __init__(self, question: SentenceQuestion, num_rows: int) -> None:
+        self.question, self._train = question, question.train[:num_rows]
+        self.task = replace(question.task, how=HOW_FINETUNED, num_train=len(self._train))
+
+    def evaluate(self, rung: RungModel) -> RungAnswer:
+        """Fine-tune the rung on the rows, once per seed, and score the test rows."""
+        if rung.reader is None:
+            return RungAnswer(why=NO_VECTORS)
+        own, scores = self.question, []
+        for seed in range(1, own.seeds + 1):
+            task = KINDS[own.kind].cls()(rung.path, seed=seed, **self._options(rung))
+            task.fit(self._train, dev=False, progress=rung.reporter)
+            scores.append(100 * float(task.evaluate(own.test).value))
+        return RungAnswer(scores, len(own.test))
+
+    def _options(self, rung: RungModel) -> dict[str, Any]:
+        rate = {} if rung.is_contextual else {"learning_rate": _READER_RATE}
+        # Batches of small readers are so short that threads would wait for each other.
+        workers = {"workers": 1} if rung.device == "cpu" else {}
+        length = _LENGTHS[self.question.kind]
+        return {"epochs": EPOCHS, "length": length, "device": rung.device, **rate, **workers}

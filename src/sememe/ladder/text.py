@@ -1,37 +1,213 @@
-"""The one reading of a corpus: documents split into training and held-out text, words, sub-words.
+"""Read a corpus once: documents split into training and held-out text, words, sub-words.
 
-A corpus in; a folder out with train.jsonl, heldout.jsonl and a text.json that tells of them. Every
-model learns from train.jsonl alone; its words and its sub-words are made from there.
+A corpus in; a folder out with train.jsonl, heldout.jsonl and a text.json that describes them. Every
+model is trained only on train.jsonl, from which its words and sub-words are taken.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from sememe.errors import InputError
+from sememe.examples.docstring_tasks import docstring_texts, draw
 from sememe.ladder.results import Corpus
-from sememe.ladder.splitting import (
-    HELDOUT,
-    TRAIN,
-    documents_of,
-    draw,
-    write_built_in,
-    write_split,
-)
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import read_json, write_folder, write_json
+from sememe.storage.folder import read_json, write_file, write_folder, write_json
 from sememe.text import stream
 from sememe.text.settings import TextSettings
-from sememe.tokens.store import TokenStore, open_or_build
+from sememe.text.sources import find_sources
+from sememe.text.words import sentence_ends
+from sememe.tokens.caching import open_or_build
+from sememe.tokens.store import TokenStore
+from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
+from sememe.tokens.subwords.tokenizer import Kind, SubwordTokenizer
 
-if TYPE_CHECKING:
-    from sememe.tokens.subword_config import Kind
-    from sememe.tokens.subword_store import SubwordStore
-    from sememe.tokens.subwords import SubwordTokenizer
+
+def sentences_of(document: str, settings: TextSettings) -> list[str]:
+    """Split a document into sentences, which concatenate to the document."""
+    data = document.encode("utf-8", "replace")
+    if not data:
+        return []
+    ends = sentence_ends(data, np.array([len(data)], np.int64), settings).tolist()
+    cuts = [0, *(end for end in ends if 0 < end < len(data)), len(data)]
+    return [data[first:last].decode("utf-8", "replace") for first, last in pairwise(cuts)]
+
+
+BUILT_IN = "docstrings of the installed Python packages"
+# Packages whose sources are read in seconds, for the smallest budgets.
+FEW_PACKAGES = ("python", "scipy", "matplotlib", "sympy")
+_FEW_WORDS = 1_500_000
+_ALL_WORDS = 2_900_000  # approximate; an exact count would have to read all sources
+TRAIN, HELDOUT = "train.jsonl", "heldout.jsonl"
+_HELDOUT_WORDS = 60_000
+_SHARES = (0.02, 0.1)  # of the documents, at least and at most
+_FEWEST_DOCUMENTS = 20
+_SENTENCES_A_PIECE = 20
+# Bytes per word including separators, and the compression ratio of packed files.
+_BYTES_A_WORD = 6
+_PACKED = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3}
+
+
+def documents_of(path: Path) -> Iterator[str]:
+    """The documents of one of the files, one by one."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)["text"]
+
+
+# ---- the built-in corpus ------------------------------------------------------------------------
+
+
+def write_built_in(folder: Path, max_words: int, progress: Reporter) -> dict[str, Any]:
+    """Split the docstrings by module: no test row comes from a training module."""
+    packages = FEW_PACKAGES if max_words and max_words < _FEW_WORDS else None
+    with progress.task("reading docstrings", None, "files") as task:
+
+        def on_file(num_read: int, num_files: int) -> None:
+            task.total = num_files
+            task.update(num_read)
+
+        parts = {
+            split: docstring_texts(split, packages=packages, on_file=on_file)
+            for split in ("train", "dev", "test")
+        }
+    heldout = parts["dev"] + parts["test"]
+    train = _first_words(parts["train"], max_words)
+    share = len(heldout) / max(1, len(heldout) + len(parts["train"]))
+    heldout = _first_words(heldout, max(_HELDOUT_WORDS, max_words // 10) if max_words else 0)
+    counts = {"train": _dump(folder / TRAIN, train), "heldout": _dump(folder / HELDOUT, heldout)}
+    return {
+        "name": BUILT_IN,
+        "is_built_in": True,
+        "packages": packages,
+        "documents": counts,
+        "split": f"by module: {share:.0%} of the docstrings, every fifth module, are held out",
+    }
+
+
+def _first_words(texts: list[str], max_words: int) -> list[str]:
+    """Texts of about this many words, sampled by a hash; their order stays. 0 takes all."""
+    if not max_words:
+        return texts
+    kept, num_words = set(), 0
+    for index in sorted(range(len(texts)), key=lambda place: draw(texts[place])):
+        num_words += texts[index].count(" ") + 1
+        kept.add(index)
+        if num_words >= max_words:
+            break
+    return [text for index, text in enumerate(texts) if index in kept]
+
+
+def _dump(path: Path, texts: Iterable[str]) -> int:
+    num = 0
+    with write_file(path) as scratch, scratch.open("w", encoding="utf-8") as lines:
+        for text in texts:
+            lines.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
+            num += 1
+    return num
+
+
+# ---- other text ---------------------------------------------------------------------------------
+
+
+def write_split(
+    corpus: Any, settings: TextSettings, folder: Path, max_words: int, seed: int, progress: Reporter
+) -> dict[str, Any]:
+    """Split a text by document; a text of few documents by runs of sentences."""
+    spooled = folder / ".all.jsonl"
+    num_words = words_in(corpus) if max_words else None
+    share_kept = min(1.0, max_words / num_words) if num_words else 1.0
+    num_bytes, what = 0, "document"
+
+    def kept(documents: Iterable[str]) -> Iterator[str]:
+        nonlocal num_bytes
+        num_bytes = 0
+        with progress.task("reading text", None, "bytes") as task:
+            for index, part in enumerate(documents):
+                if draw(f"{seed} {index}") / 2**64 < share_kept and part.strip():
+                    num_bytes += len(part.encode("utf-8", "replace"))
+                    task.update(num_bytes)
+                    yield part
+
+    def pieces(documents: Iterable[str]) -> Iterator[str]:
+        for document in documents:
+            sentences = sentences_of(document, settings)
+            for first in range(0, len(sentences), _SENTENCES_A_PIECE):
+                yield "".join(sentences[first : first + _SENTENCES_A_PIECE])
+
+    try:
+        num = _dump(spooled, kept(_read(corpus, settings)))
+        if num < _FEWEST_DOCUMENTS:
+            what = f"run of {_SENTENCES_A_PIECE} sentences"
+            if share_kept < 1:  # few long documents: the sample may be empty or too large
+                num = _dump(spooled, kept(pieces(_read(corpus, settings))))
+            else:
+                num = _dump(spooled, pieces(list(documents_of(spooled))))
+        if not num:
+            raise InputError("The corpus is empty.")
+        low, high = _SHARES
+        share = min(high, max(low, _HELDOUT_WORDS * _BYTES_A_WORD / max(1, num_bytes)))
+        counts = _split(spooled, folder, max(2, round(1 / share)))
+    finally:
+        spooled.unlink(missing_ok=True)
+    if not counts["heldout"]:
+        raise InputError(
+            "The corpus is too short or too repetitive to hold out a test set: give more text."
+        )
+    how = f"by {what}: a random {share:.0%} is held out"
+    if share_kept < 1:
+        how += f"; a sample of {share_kept:.0%} of the corpus fits the budget"
+    return {"is_built_in": False, "packages": None, "documents": counts, "split": how}
+
+
+def words_in(corpus: Any) -> int | None:
+    """The approximate number of words, by file sizes; None if unknown."""
+    if corpus is None:
+        return _ALL_WORDS
+    num_bytes = stream.total_bytes(corpus)
+    names = [corpus] if isinstance(corpus, (str, Path)) else corpus
+    if num_bytes is not None and isinstance(names, (list, tuple)):
+        paths = [source.path for source in find_sources(names) if isinstance(source.path, Path)]
+        num_bytes = sum(path.stat().st_size * _PACKED.get(path.suffix, 1) for path in paths)
+    return None if num_bytes is None else num_bytes // _BYTES_A_WORD
+
+
+def _read(corpus: Any, settings: TextSettings) -> Iterator[str]:
+    for batch in stream.read(corpus, settings):
+        first = 0
+        for end in batch.ends.tolist():
+            yield batch.text[first:end].decode("utf-8", "replace")
+            first = end
+
+
+def _split(spooled: Path, folder: Path, every: int) -> dict[str, int]:
+    """Assign every n-th document, chosen by a hash, to the held-out ones.
+
+    Duplicates end up on the same side, so held-out text was never trained on.
+    """
+    counts = {"train": 0, "heldout": 0}
+    with spooled.open(encoding="utf-8") as lines:  # at least one document is on each side
+        first = next(lines)
+        chosen = next((line for line in lines if line != first), "")
+    with (
+        write_file(folder / TRAIN) as train,
+        write_file(folder / HELDOUT) as heldout,
+        train.open("w", encoding="utf-8") as train_lines,
+        heldout.open("w", encoding="utf-8") as heldout_lines,
+        spooled.open(encoding="utf-8") as lines,
+    ):
+        for line in lines:
+            is_held = line == chosen or (line != first and draw(f"held {line}") % every == 0)
+            (heldout_lines if is_held else train_lines).write(line)
+            counts["heldout" if is_held else "train"] += 1
+    return counts
+
 
 FACTS = "text.json"
 
@@ -50,33 +226,29 @@ class LadderText:
 
     @property
     def train(self) -> Path:
-        """The documents that are trained on, a JSON object a line."""
+        """The training documents, one JSON object per line."""
         return self.folder / TRAIN
 
     @property
     def heldout(self) -> Path:
-        """The documents that no rung may see before it is asked."""
+        """The documents that no rung may see before its evaluation."""
         return self.folder / HELDOUT
 
     @cached_property
     def words(self) -> TokenStore:
         """The training text as words."""
-        return self._store(self.train, "words")
+        return open_or_build(self.train, self.settings, min_count=1, path=self.folder / "words")
 
     @cached_property
     def heldout_words(self) -> TokenStore:
         """The held-out text as words."""
-        return self._store(self.heldout, "heldout-words")
+        place = self.folder / "heldout-words"
+        return open_or_build(self.heldout, self.settings, min_count=1, path=place)
 
-    def _store(self, source: Path, name: str) -> TokenStore:
-        return open_or_build(source, self.settings, min_count=1, path=self.folder / name)
-
-    def tokenizer(
+    def subwords(
         self, kind: Kind, vocab_size: int, progress: Reporter = SILENT
-    ) -> SubwordTokenizer:
-        """The tokenizer of a kind, trained on the training text where there is none yet."""
-        from sememe.tokens.subwords import SubwordTokenizer
-
+    ) -> tuple[SubwordTokenizer, SubwordStore]:
+        """The tokenizer of a kind, trained on the training text, and that text in its ids."""
         place = self.tokenizer_place(kind, vocab_size)
         if not place.exists():
             trained = SubwordTokenizer.train(
@@ -84,26 +256,19 @@ class LadderText:
             )
             with write_folder(place) as scratch:
                 trained.save(scratch)
-        return SubwordTokenizer.load(place)
+        tokenizer = SubwordTokenizer.load(place)
+        store = open_or_build_subwords(
+            self.train, tokenizer, text=self.settings, path=Path(f"{place}-ids"), progress=progress
+        )
+        return tokenizer, store
 
     def tokenizer_place(self, kind: Kind, vocab_size: int) -> Path:
-        """Where the tokenizer of a kind lies."""
+        """The path of the tokenizer of a kind."""
         return self.folder / f"{kind}-{vocab_size}"
-
-    def subwords(
-        self, tokenizer: SubwordTokenizer, vocab_size: int, progress: Reporter = SILENT
-    ) -> SubwordStore:
-        """The training text in the ids of a tokenizer."""
-        from sememe.tokens.subword_store import open_or_build_subwords
-
-        place = self.folder / f"{tokenizer.kind}-{vocab_size}-ids"
-        return open_or_build_subwords(
-            self.train, tokenizer, text=self.settings, path=place, progress=progress
-        )
 
     @property
     def corpus(self) -> Corpus:
-        """What the report tells of the text."""
+        """What the report says about the text."""
         train, heldout = self.words, self.heldout_words
         return Corpus(
             name=self.name,
@@ -119,7 +284,7 @@ class LadderText:
         )
 
     def heldout_documents(self) -> Iterator[str]:
-        """The held-out documents, in an order that looks random: the first ones are a sample."""
+        """The held-out documents, shuffled so that the first ones are a sample."""
         return iter(sorted(documents_of(self.heldout), key=draw))
 
 
@@ -133,9 +298,9 @@ def open_text(
     seed: int = 1,
     progress: Reporter = SILENT,
 ) -> LadderText:
-    """Read a corpus once and split it; None is the built-in one; take what a run before left.
+    """Read a corpus (None: the built-in one) once and split it, or open an earlier split.
 
-    Of a longer text, documents of about `max_words` words are drawn.
+    Longer texts are sampled down to about `max_words` words, by document.
     """
     is_built_in = corpus is None
     wanted = {
@@ -148,10 +313,9 @@ def open_text(
     path = folder / FACTS
     if path.exists():
         kept = read_json(path)
-        # What can be read once (a pipe) has no fingerprint: it stays what it was.
+        # What can be read only once (a pipe) has no fingerprint and counts as unchanged.
         if isinstance(kept, dict) and kept.get("wanted") == wanted:
             return _opened(folder, settings, kept)
-    folder.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     if is_built_in:
         facts = write_built_in(folder, max_words, progress)
@@ -164,10 +328,10 @@ def open_text(
 
 def _opened(folder: Path, settings: TextSettings, facts: dict[str, Any]) -> LadderText:
     packages = facts.get("packages")
-    # How the corpus was written is over: what was split is JSON lines in UTF-8.
+    # The original format no longer matters: the split files are JSON lines in UTF-8.
     plain = TextSettings()
     own = replace(
-        settings, layout=plain.layout, field=plain.field, label_field="", encoding=plain.encoding,
+        settings, layout=plain.layout, columns={}, encoding=plain.encoding,
         errors=plain.errors,
     )  # fmt: skip
     return LadderText(

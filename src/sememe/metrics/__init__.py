@@ -1,44 +1,53 @@
-"""Scores as pure functions: arrays in, numbers out."""
+"""Metrics as pure functions: arrays in, scores out."""
 
-from sememe.metrics.analogies import SectionScore, is_syntactic, score_sections, total_score
 from sememe.metrics.answers import (
     AnswerScore,
     Threshold,
+    are_chinese,
     best_threshold,
     mean_answer_score,
     normalize_answer,
     score_answer,
     score_answer_or_none,
+    score_chinese_answer,
 )
-from sememe.metrics.chinese_answers import are_chinese, score_chinese_answer
 from sememe.metrics.classification import (
     ClassScore,
     Confusion,
+    EntityScore,
+    EntityScores,
     accuracy,
     binary_f1,
     class_scores,
     confusion_matrix,
+    entities,
     f1,
     matthews,
+    score_entities,
 )
 from sememe.metrics.comparison import (
+    Interval,
     McNemar,
     PairedBootstrap,
     Spread,
     error_reduction,
     mcnemar,
-    paired_bootstrap,
-    spread,
-)
-from sememe.metrics.correlation import pearson, spearman
-from sememe.metrics.entities import EntityScore, EntityScores, entities, score_entities
-from sememe.metrics.intervals import (
-    Interval,
     mean_interval,
+    paired_bootstrap,
     proportion_interval,
     spearman_interval,
+    spread,
 )
-from sememe.metrics.separation import Separation, separation
+from sememe.metrics.word_scores import (
+    SectionScore,
+    Separation,
+    is_syntactic,
+    pearson,
+    score_sections,
+    separation,
+    spearman,
+    total_score,
+)
 
 __all__ = [
     "AnswerScore",

@@ -1,17 +1,15 @@
-"""SQuAD's exact match and F1, as the official scripts of versions 1.1 and 2.0 compute them.
+"""Exact match and F1 of answers, as the official scripts of SQuAD and CMRC 2018 compute them.
 
-Both compare normalised answers: lower case, no ASCII punctuation, no articles, single spaces.
-Version 2.0 knows questions without an answer: their right answer is the empty string, and an
-answer that is nothing after normalisation counts as none.
+SQuAD compares normalised words as bags. CMRC compares Chinese characters and other words by the
+longest common run.
 """
-
-from __future__ import annotations
 
 import math
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -19,14 +17,14 @@ _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
 class AnswerScore(NamedTuple):
-    """How well one prediction, or the mean of all, meets the gold answers; from 0 to 1."""
+    """Exact match and F1 of one prediction, or their mean; from 0 to 1."""
 
     exact: float
     f1: float
 
 
 class Threshold(NamedTuple):
-    """The best score that saying "no answer" above some `threshold` could reach."""
+    """The best score over all no-answer thresholds, and the `threshold` that reaches it."""
 
     score: float
     threshold: float
@@ -35,24 +33,27 @@ class Threshold(NamedTuple):
 def normalize_answer(text: str) -> str:
     """Lower the case, drop punctuation, then articles, then extra white space: in that order.
 
-    The order shows: `a-b` becomes `ab` and keeps its a; `(the)` becomes nothing.
+    The order matters: `a-b` becomes `ab` and keeps its a; `(the)` becomes empty.
     """
-    bare = text.lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLE.sub(" ", bare).split())
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def _overlap(predicted: list[str], gold: list[str]) -> float:
-    num_shared = sum((Counter(predicted) & Counter(gold)).values())
+    return _f1((Counter(predicted) & Counter(gold)).total(), len(predicted), len(gold))
+
+
+def _f1(num_shared: int, num_predicted: int, num_gold: int) -> float:
     if not num_shared:
         return 0.0
-    precision, recall = num_shared / len(predicted), num_shared / len(gold)
+    # As the official scripts round it: 2 shared / (predicted + gold) differs in the last digit.
+    precision, recall = num_shared / num_predicted, num_shared / num_gold
     return 2 * precision * recall / (precision + recall)
 
 
 def score_answer(predicted: str, answers: Sequence[str]) -> AnswerScore:
-    """Score one answer by version 1.1: the best of the gold answers, each figure by itself.
+    """Score one answer as in SQuAD 1.1: the best over the gold answers, each metric separately.
 
-    Two answers that normalise to nothing match exactly, yet share no word: their F1 is 0.
+    Two answers that normalise to nothing match exactly, but share no word: their F1 is 0.
     """
     if not answers:
         raise ValueError("a question without answers can only be scored by version 2.0")
@@ -93,8 +94,8 @@ def best_threshold(
     """Find the no-answer threshold with the best mean score, as the official script does.
 
     `scores` are the exact matches or F1s of the raw predictions, `is_empty` says which of those
-    were "". Questions are taken in by rising no-answer score, equal ones in the order given: like
-    the official figure, the best may lie between equal scores, where no threshold can cut.
+    were "". Questions are added by rising no-answer score, ties in the given order: as in the
+    official script, the best may be between equal scores, where no threshold can be.
     """
     if not len(scores):
         return Threshold(math.nan, 0.0)
@@ -109,3 +110,78 @@ def best_threshold(
         if current > best:
             best, threshold = current, value
     return Threshold(best / len(scores), threshold)
+
+
+# The official list also holds "……", two characters long; it is compared with single characters,
+# so that an ellipsis stays. The half-width comma, full stop and brackets are not on it either.
+DROPPED = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+
+# As in the official script of CMRC 2018, so that its scores can be compared.
+_CHINESE = re.compile(r"[\u4e00-\u9fa5]")
+_QUOTES = re.compile(r"[«‘„»]")
+_MARKS = re.compile(r"\.{2,}|[;@#$%&?!\[\](){}<>\u2012-\u2015]|,(?!\d)")
+_FINAL_STOP = re.compile(r"(?<!\.)\.(?=[\])}>\"'» ]*$)")
+# NLTK splits sentences before words; it leaves the stops of initials and abbreviations alone.
+_SENTENCE_END = re.compile(
+    r"(?<=\w\w\.)(?<!\b(?:co|dr|jr|ms|mr|no|sr|st|vs)\.)(?<!\b(?:etc|inc|ltd|mrs|rev)\.)"
+    r"(?<!\bcorp\.)(?<!\.\w\w\.)\s+|(?<=[?!])\s+"
+)
+_OPENING_QUOTE = re.compile(r"(?<!\w)'(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w)")
+_SUFFIXES = re.compile(r"(?<=[^' ])(n't|'(?:ll|re|ve|s|m|d)?)(?= )")
+_JOINED = re.compile(r"\b(?:(can)(not)|(gim)(me)|(gon)(na)|(got)(ta)|(lem)(me)|(wan)(na)(?= ))\b")
+
+
+def _words(sentence: str) -> list[str]:
+    """Tokenize one sentence of lower-case text without Chinese as in the Treebank."""
+    text = re.sub(r"^\"", " `` ", _QUOTES.sub(r" \g<0> ", sentence))
+    text = re.sub(r"(?<=[ (\[{<])(?:\"|'')", " `` ", text)
+    text = _OPENING_QUOTE.sub("' ", text)
+    text = _FINAL_STOP.sub(" . ", text)
+    text = _MARKS.sub(r" \g<0> ", text)
+    text = re.sub(r"\"|''", " '' ", text)
+    text = _SUFFIXES.sub(r" \g<0>", " ".join(f" {text} ".split()) + " ")
+    joined = _JOINED.sub(lambda found: " ".join(part for part in found.groups() if part), text)
+    return joined.split()
+
+
+def cut_mixed(text: str) -> list[str]:
+    """Split text into Chinese characters and the words between them; drop listed punctuation."""
+    pieces: list[str] = []
+    kept, start = _bare(text), 0
+    for found in [*_CHINESE.finditer(kept), None]:
+        between = kept[start : found.start() if found else len(kept)]
+        for sentence in _SENTENCE_END.split(between) if between else ():
+            pieces += _words(sentence)
+        if found:
+            pieces.append(found.group())
+            start = found.end()
+    return pieces
+
+
+def longest_run(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length of the longest common contiguous run of parts."""
+    return SequenceMatcher(None, first, second, autojunk=False).find_longest_match().size
+
+
+def _bare(text: str) -> str:
+    return "".join(char for char in text.lower().strip() if char not in DROPPED)
+
+
+def are_chinese(golds: Iterable[Sequence[str]]) -> bool:
+    """Whether most questions with answers have one with a Chinese character.
+
+    A foreign name in parentheses does not make an English question Chinese, nor the reverse.
+    """
+    answered = [texts for texts in golds if texts]
+    return 2 * sum(any(map(_CHINESE.search, texts)) for texts in answered) > len(answered)
+
+
+def score_chinese_answer(predicted: str, answers: Sequence[str]) -> AnswerScore:
+    """Score one answer as in CMRC 2018: the best over the gold answers, each metric separately."""
+    if not answers:
+        raise ValueError("every question of CMRC 2018 has an answer; this one has none")
+    pieces = cut_mixed(predicted)
+    is_exact = _bare(predicted) in {_bare(answer) for answer in answers}
+    golds = [cut_mixed(answer) for answer in answers]
+    runs = (_f1(longest_run(gold, pieces), len(pieces), len(gold)) for gold in golds)
+    return AnswerScore(float(is_exact), max(runs))

@@ -1,19 +1,27 @@
-"""Scores of one label a row: gold and predicted labels in, numbers out.
+"""Scores of labels: one per row, or the tags of sentences; gold and predicted ones in, numbers out.
 
 Labels are strings, integers or booleans; no label may be missing (None or NaN). Where a share has
 nothing below its line (no row, no prediction of a class) it is 0, as in scikit-learn; scores of no
 rows at all are NaN.
+
+Entity F1 is counted as conlleval (Tjong Kim Sang) and seqeval do: an entity is right if its type,
+its first and its last word are. Any sequence of tags can be read, also an invalid one: `I-` after
+`O` or after another type begins an entity. Tags are IOB1, IOB2, IOE or BIOES, all read by these
+rules; on B, I and O they are conlleval's, on E and S seqeval's (conlleval has no S and joins
+neighbors there).
 """
 
-from __future__ import annotations
-
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from sememe.examples.tagging import OUTSIDE, Span, spans_of
+
 Average = Literal["macro", "micro"]
+_LETTERS = frozenset("BIES")
 
 
 class ClassScore(NamedTuple):
@@ -60,7 +68,7 @@ def confusion_matrix(
     predicted: Sequence[Hashable],
     labels: Sequence[Hashable] | None = None,
 ) -> Confusion:
-    """Count how often each gold label met each predicted one; `labels` None: all that occur."""
+    """Count each pair of gold and predicted label; `labels` None: all that occur."""
     _checked(gold, predicted)
     order = list(labels) if labels is not None else _ordered({*gold, *predicted})
     places = {label: place for place, label in enumerate(order)}
@@ -76,7 +84,7 @@ def confusion_matrix(
 
 
 def accuracy(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> float:
-    """Share of rows whose label is right."""
+    """Fraction of rows with the right label."""
     _checked(gold, predicted)
     if not len(gold):
         return math.nan
@@ -90,21 +98,20 @@ def _share(part: float, whole: float) -> float:
 def class_scores(confusion: Confusion) -> list[ClassScore]:
     """Precision, recall and F1 of every class of a confusion matrix."""
     counts = confusion.counts
-    scores = []
-    for place, label in enumerate(confusion.labels):
-        num_right = int(counts[place, place])
-        num_gold, num_predicted = int(counts[place].sum()), int(counts[:, place].sum())
-        scores.append(
-            ClassScore(
-                label,
-                _share(num_right, num_predicted),
-                _share(num_right, num_gold),
-                _share(2 * num_right, num_gold + num_predicted),
-                num_gold,
-                num_predicted,
-            )
+    columns = (counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0))
+    return [
+        ClassScore(
+            label,
+            _share(num_right, num_predicted),
+            _share(num_right, num_gold),
+            _share(2 * num_right, num_gold + num_predicted),
+            num_gold,
+            num_predicted,
         )
-    return scores
+        for label, num_right, num_gold, num_predicted in zip(
+            confusion.labels, *(column.tolist() for column in columns), strict=True
+        )
+    ]
 
 
 def binary_f1(gold: Sequence[Hashable], predicted: Sequence[Hashable], positive: Hashable) -> float:
@@ -120,7 +127,7 @@ def binary_f1(gold: Sequence[Hashable], predicted: Sequence[Hashable], positive:
 def f1(
     gold: Sequence[Hashable], predicted: Sequence[Hashable], average: Average = "macro"
 ) -> float:
-    """F1 over all classes: the plain mean of theirs (macro), or of all decisions (micro)."""
+    """F1 over all classes: the mean over classes (macro), or over all decisions (micro)."""
     confusion = confusion_matrix(gold, predicted)
     if not confusion.num_rows:
         return math.nan
@@ -131,7 +138,7 @@ def f1(
 
 
 def matthews(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> float:
-    """Matthews' correlation of any number of classes; 0 where one side has a single class."""
+    """Matthews correlation for any number of classes; 0 if one side has a single class."""
     confusion = confusion_matrix(gold, predicted)
     if not confusion.num_rows:
         return math.nan
@@ -149,3 +156,93 @@ def matthews_of_counts(counts_RCC: np.ndarray) -> np.ndarray:
     predicted_R = total_R**2 - (predicted_RC**2).sum(axis=1)
     scale_R = np.sqrt(gold_R) * np.sqrt(predicted_R)
     return np.divide(covariance_R, scale_R, out=np.zeros_like(scale_R), where=scale_R > 0)
+
+
+class EntityScore(NamedTuple):
+    """Counts of entities of one type, or of all."""
+
+    type: str
+    num_right: int
+    num_gold: int
+    num_predicted: int
+
+    @property
+    def precision(self) -> float:
+        """Fraction of the predicted entities that are right; 0 if none was predicted."""
+        return self.num_right / self.num_predicted if self.num_predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Fraction of the gold entities that were found; 0 if there are none."""
+        return self.num_right / self.num_gold if self.num_gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        total = self.num_gold + self.num_predicted
+        return 2 * self.num_right / total if total else 0.0
+
+
+class SentenceCounts(NamedTuple):
+    """Entities of one sentence by type."""
+
+    right: Counter[str]
+    gold: Counter[str]
+    predicted: Counter[str]
+
+
+class EntityScores(NamedTuple):
+    """Entities of all types, of each type, and the accuracy of tags."""
+
+    overall: EntityScore
+    types: list[EntityScore]
+    tag_accuracy: float
+
+
+def entities(tags: Sequence[str]) -> list[Span]:
+    """Read the entities of one sentence's tags."""
+    for tag in tags:
+        if tag != OUTSIDE and (tag[:1] not in _LETTERS or tag[1:2] != "-" or len(tag) < 3):
+            raise ValueError(
+                f"“{tag}” is not a tag: O or B-, I-, E- or S- with a type was expected"
+            )
+    return spans_of(tags)
+
+
+def score_entities(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> EntityScores:
+    """Score the entities of many sentences, each separately."""
+    right, truth, guesses = Counter[str](), Counter[str](), Counter[str]()
+    for found in count_entities(gold, predicted):
+        right.update(found.right)
+        truth.update(found.gold)
+        guesses.update(found.predicted)
+    types = [
+        EntityScore(kind, right[kind], truth[kind], guesses[kind])
+        for kind in sorted(truth.keys() | guesses.keys())
+    ]
+    num_words = sum(map(len, gold))
+    num_same = sum(
+        first == second
+        for row, other in zip(gold, predicted, strict=True)
+        for first, second in zip(row, other, strict=True)
+    )
+    overall = EntityScore("all", right.total(), truth.total(), guesses.total())
+    return EntityScores(overall, types, num_same / num_words if num_words else 0.0)
+
+
+def count_entities(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> list[SentenceCounts]:
+    """Count right, gold and predicted entities of each sentence by type."""
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(gold)} sentences of gold tags and {len(predicted)} predicted ones")
+    counts = []
+    for index, (row, other) in enumerate(zip(gold, predicted, strict=True)):
+        if len(row) != len(other):
+            raise ValueError(f"sentence {index}: {len(row)} gold tags and {len(other)} predicted")
+        truth, guesses = set(entities(row)), set(entities(other))
+        chosen = (truth & guesses, truth, guesses)
+        counts.append(SentenceCounts(*(Counter(one.type for one in some) for some in chosen)))
+    return counts

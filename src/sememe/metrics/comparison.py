@@ -1,11 +1,7 @@
-"""Is one model better than another on the same rows? Paired tests: per-row figures in, chances out.
+"""Uncertainty of scores: bootstrap intervals (Efron 1979), and paired tests of two models.
 
-N rows, K figures a row, R resamples. Accuracy, F1, Matthews' and Pearson's correlation are all
-functions of sums over the rows; so a resample is a vector of how often each row was drawn, and the
-sums of all resamples are one matrix product.
+N rows, K scores per row, R resamples.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,16 +10,114 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sememe.metrics.intervals import Interval
+# Ranks of a block of resamples take 8 bytes each: 2**21 of them stay around 50 MB with scratch.
+_BLOCK_VALUES = 1 << 21
+
+
+class Interval(NamedTuple):
+    """An interval that contains the score with the stated probability; NaN if undefined."""
+
+    low: float
+    high: float
+
+
+def _percentiles(scores_R: np.ndarray, level: float) -> Interval:
+    known_R = scores_R[np.isfinite(scores_R)]
+    if not len(known_R):
+        return Interval(math.nan, math.nan)
+    tail = 50.0 * (1.0 - level)
+    low, high = np.percentile(known_R, [tail, 100.0 - tail])
+    return Interval(float(low), float(high))
+
+
+def _check(num_resamples: int, level: float) -> None:
+    if num_resamples < 1 or not 0 < level < 1:
+        raise ValueError(f"num_resamples {num_resamples} or level {level} is out of range")
+
+
+def _resampled(
+    score: Callable[[np.ndarray], np.ndarray],
+    num_rows: int,
+    level: float,
+    num_resamples: int,
+    seed: int,
+) -> Interval:
+    """The interval of `score`, which takes the rows that each resample drew, (R, N)."""
+    _check(num_resamples, level)
+    if num_rows < 2:
+        return Interval(math.nan, math.nan)
+    random, block = np.random.default_rng(seed), max(1, _BLOCK_VALUES // num_rows)
+    sizes = [min(block, num_resamples - start) for start in range(0, num_resamples, block)]
+    scores = [score(random.integers(0, num_rows, (size, num_rows))) for size in sizes]
+    return _percentiles(np.concatenate(scores), level)
+
+
+def row_correlations(x_RN: np.ndarray, y_RN: np.ndarray) -> np.ndarray:
+    """Pearson's correlation of each row of one array with the same row of another."""
+    x_RN = x_RN - x_RN.mean(axis=1, keepdims=True)
+    y_RN = y_RN - y_RN.mean(axis=1, keepdims=True)
+    scale_R = np.sqrt(np.einsum("rn,rn->r", x_RN, x_RN) * np.einsum("rn,rn->r", y_RN, y_RN))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.einsum("rn,rn->r", x_RN, y_RN) / scale_R
+
+
+def spearman_interval(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    level: float = 0.95,
+    num_resamples: int = 1_000,
+    seed: int = 1,
+) -> Interval:
+    """Resample the pairs and take Spearman's correlation again each time."""
+    from scipy.stats import rankdata
+
+    x_N, y_N = np.asarray(first, np.float64), np.asarray(second, np.float64)
+
+    return _resampled(
+        lambda picks_RN: row_correlations(
+            rankdata(x_N[picks_RN], axis=1), rankdata(y_N[picks_RN], axis=1)
+        ),
+        len(x_N), level, num_resamples, seed,
+    )  # fmt: skip
+
+
+def proportion_interval(
+    num_correct: int,
+    num_asked: int,
+    *,
+    level: float = 0.95,
+    num_resamples: int = 10_000,
+    seed: int = 1,
+) -> Interval:
+    """Resample right and wrong answers; the number of right ones is binomial."""
+    _check(num_resamples, level)
+    if not num_asked:
+        return Interval(math.nan, math.nan)
+    random = np.random.default_rng(seed)
+    counts_R = random.binomial(num_asked, num_correct / num_asked, num_resamples)
+    return _percentiles(counts_R / num_asked, level)
+
+
+def mean_interval(
+    values: ArrayLike, *, level: float = 0.95, num_resamples: int = 10_000, seed: int = 1
+) -> Interval:
+    """Resample the values and take their mean again each time."""
+    values_N = np.asarray(values, np.float64)
+
+    return _resampled(
+        lambda picks_RN: values_N[picks_RN].mean(axis=1), len(values_N), level, num_resamples, seed
+    )
+
 
 # Draws of a block of resamples take 4 bytes each: 2**22 of them are 16 MB.
-_BLOCK_VALUES = 1 << 22
+_PAIRED_BLOCK_VALUES = 1 << 22
 
 Combine = Callable[[np.ndarray], np.ndarray]
 
 
 class PairedBootstrap(NamedTuple):
-    """The difference second − first, where it lies, and the chance of it under no difference."""
+    """The difference second − first, its interval, and its p-value."""
 
     first: float
     second: float
@@ -34,7 +128,7 @@ class PairedBootstrap(NamedTuple):
 
 
 class McNemar(NamedTuple):
-    """Rows that only one of two models has right, and the chance of so uneven a split."""
+    """Rows that only one of two models has right, and the p-value of that split."""
 
     num_only_first: int
     num_only_second: int
@@ -42,7 +136,7 @@ class McNemar(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Mean and sample standard deviation of a figure over `num` seeds."""
+    """Mean and sample standard deviation of a score over `num` seeds."""
 
     mean: float
     sd: float
@@ -50,7 +144,7 @@ class Spread(NamedTuple):
 
 
 def mean_of_sums(sums_RK: np.ndarray) -> np.ndarray:
-    """The mean of one figure a row, from the columns (figure, 1)."""
+    """The mean of one score a row, from the columns (score, 1)."""
     return sums_RK[:, 0] / sums_RK[:, 1]
 
 
@@ -84,17 +178,16 @@ def paired_bootstrap(
     num_resamples: int = 10_000,
     seed: int = 1,
 ) -> PairedBootstrap:
-    """Redraw the rows of both models together and see how the difference of their scores moves.
+    """Resample the rows of both models together to find how their difference varies.
 
-    Rows are single figures (the score is their mean), or K figures with a `combine` that turns
-    R rows of sums into R scores. The chance is two-sided: twice the share of resamples in which
-    the difference has the other sign or none, never 0 (Davison and Hinkley 1997, 4.2).
+    Rows are single scores (the score is their mean), or K scores with a `combine` that turns R rows
+    of sums into R scores. The p-value is two-sided: twice the fraction of resamples in which the
+    difference has the other sign or is zero, never 0 (Davison and Hinkley 1997, 4.2).
     """
     a_NK, b_NK = _columns(first, combine), _columns(second, combine)
     if a_NK.shape != b_NK.shape:
-        raise ValueError(f"{a_NK.shape} and {b_NK.shape} figures cannot be paired")
-    if num_resamples < 1 or not 0 < level < 1:
-        raise ValueError(f"num_resamples {num_resamples} or level {level} is out of range")
+        raise ValueError(f"{a_NK.shape} and {b_NK.shape} values cannot be paired")
+    _check(num_resamples, level)
     score = combine or mean_of_sums
     num_rows = len(a_NK)
     if not num_rows:
@@ -102,7 +195,7 @@ def paired_bootstrap(
         return PairedBootstrap(math.nan, math.nan, math.nan, nothing, math.nan, 0)
     a, b = (float(score(rows_NK.sum(axis=0, keepdims=True))[0]) for rows_NK in (a_NK, b_NK))
     random = np.random.default_rng(seed)
-    block, differences = max(1, _BLOCK_VALUES // num_rows), []
+    block, differences = max(1, _PAIRED_BLOCK_VALUES // num_rows), []
     for start in range(0, num_resamples, block):
         draws_RN = _draw(random, min(block, num_resamples - start), num_rows).astype(np.float64)
         differences.append(score(draws_RN @ b_NK) - score(draws_RN @ a_NK))
@@ -110,34 +203,25 @@ def paired_bootstrap(
     known = known[np.isfinite(known)]
     # Sums of another order differ in their last digits: what is that small is a tie.
     known[np.abs(known) < 1e-12] = 0
-    interval, p_value = _chances(known, level)
-    return PairedBootstrap(a, b, b - a, interval, p_value, len(known))
+    fewest = min(int((known <= 0).sum()), int((known >= 0).sum()))
+    p_value = min(1.0, 2 * (fewest + 1) / (len(known) + 1)) if len(known) else math.nan
+    return PairedBootstrap(a, b, b - a, _percentiles(known, level), p_value, len(known))
 
 
-def _columns(figures: ArrayLike, combine: Combine | None) -> np.ndarray:
-    array = np.asarray(figures, np.float64)
+def _columns(values: ArrayLike, combine: Combine | None) -> np.ndarray:
+    array = np.asarray(values, np.float64)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or not np.isfinite(array).all():
-        raise ValueError("finite figures are needed, a row for each example")
+        raise ValueError("finite values are needed, one row per example")
     return array if combine else np.hstack([array, np.ones((len(array), 1))])
-
-
-def _chances(differences: np.ndarray, level: float) -> tuple[Interval, float]:
-    if not len(differences):
-        return Interval(math.nan, math.nan), math.nan
-    tail = 50.0 * (1.0 - level)
-    low, high = np.percentile(differences, [tail, 100.0 - tail])
-    fewest = min((differences <= 0).sum(), (differences >= 0).sum())
-    p_value = min(1.0, 2 * (int(fewest) + 1) / (len(differences) + 1))
-    return Interval(float(low), float(high)), p_value
 
 
 def mcnemar(is_right_first: ArrayLike, is_right_second: ArrayLike) -> McNemar:
     """Test whether two models are right equally often (McNemar 1947), exactly and two-sided.
 
-    Rows on which both are right or both are wrong say nothing; the others split like a coin's
-    throws if there is no difference.
+    Rows on which both are right or both are wrong do not count; without a difference, the others
+    split like coin tosses.
     """
     first, second = np.asarray(is_right_first, bool), np.asarray(is_right_second, bool)
     if first.shape != second.shape or first.ndim != 1:
@@ -150,10 +234,10 @@ def mcnemar(is_right_first: ArrayLike, is_right_second: ArrayLike) -> McNemar:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean and sample standard deviation (n − 1 below the line); the latter NaN for one value."""
+    """Mean and sample standard deviation (n − 1 in the denominator); NaN for one value."""
     array = np.asarray(values, np.float64)
     if not np.isfinite(array).all():
-        raise ValueError("a figure of one of the seeds is NaN or infinite")
+        raise ValueError("a score of one of the seeds is NaN or infinite")
     if not len(array):
         return Spread(math.nan, math.nan, 0)
     sd = float(array.std(ddof=1)) if len(array) > 1 else math.nan
@@ -161,7 +245,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def error_reduction(baseline: float, score: float, *, best: float = 100.0) -> tuple[float, float]:
-    """Absolute gain and the share of the baseline's error that is gone (both in per cent points).
+    """Absolute gain and relative error reduction compared with the baseline, in percent.
 
     ELMo's SQuAD, 81.1 → 85.8, is 4.7 and 24.9 %.
     """

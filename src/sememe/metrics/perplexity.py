@@ -1,25 +1,35 @@
-"""How well a language model foretells a text: sums of logarithms in, perplexity out."""
+"""Perplexity of a language model: mean losses or logarithms in, perplexity out."""
 
-from __future__ import annotations
-
+import math
 from typing import NamedTuple
 
 
+def perplexity(loss: float) -> float:
+    """The perplexity of a mean loss in nats.
+
+    It is capped for a huge loss, so that even its square is finite.
+    """
+    return math.exp(min(loss, 300.0))
+
+
 class TextScore(NamedTuple):
-    """How likely a text is; every sentence's end counts as a word."""
+    """The log probability of a text; every sentence end counts as a word."""
 
     log10: float  # of all words together
     num_words: int
-    unknown_log10: float  # what unknown words have in it
+    unknown_log10: float  # the part of unknown words in it
     num_unknown: int
 
     @property
     def perplexity(self) -> float:
-        """The number of words that would be equally likely at each place."""
-        return 10.0 ** (-self.log10 / self.num_words) if self.num_words else float("nan")
+        """The perplexity over all words."""
+        return _of_log10(self.log10, self.num_words)
 
     @property
     def known_perplexity(self) -> float:
-        """The same, unknown words left out."""
-        num = self.num_words - self.num_unknown
-        return 10.0 ** (-(self.log10 - self.unknown_log10) / num) if num else float("nan")
+        """The perplexity without unknown words."""
+        return _of_log10(self.log10 - self.unknown_log10, self.num_words - self.num_unknown)
+
+
+def _of_log10(log10: float, num_words: int) -> float:
+    return perplexity(-log10 * math.log(10) / num_words) if num_words else math.nan

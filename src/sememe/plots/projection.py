@@ -1,4 +1,4 @@
-"""PCA: the two directions in which some words differ most, as a map. N words, D width."""
+"""PCA: the two directions in which words differ most, as a map with labels. N words, D width."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sememe.errors import OptionError
-from sememe.plots.labels import place_labels
-from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, new_figure, save, styled
+from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,11 +16,65 @@ if TYPE_CHECKING:
 
     from sememe.vectors import WordVectors
 
+_ANGLES = np.radians([0, 180, 90, 270, 45, 135, 225, 315, 22, 158, 202, 338])
+_GAPS = (4.0, 11.0, 20.0, 32.0, 46.0)
+_NUM_SWEEPS = 4
+
+
+def _overlap(centre_C2: np.ndarray, size: np.ndarray, boxes_N4: np.ndarray) -> np.ndarray:
+    """Area that boxes of one size at C places share with N boxes (left, bottom, right, top)."""
+    low, high = (centre_C2 - size / 2)[:, None], (centre_C2 + size / 2)[:, None]
+    sides_CN2 = np.minimum(high, boxes_N4[:, 2:]) - np.maximum(low, boxes_N4[:, :2])
+    return np.maximum(sides_CN2, 0).prod(axis=2)
+
+
+def _candidates(point: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centres around a point, nearest first, each with a small cost for its distance and order."""
+    directions = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
+    centres = [point + directions * (size / 2 + gap) for gap in _GAPS]
+    costs = [gap * 2.0 + np.arange(len(_ANGLES)) * 0.5 for gap in _GAPS]
+    return np.concatenate(centres), np.concatenate(costs)
+
+
+def place_labels(
+    points_N2: np.ndarray,
+    sizes_N2: np.ndarray,
+    frame: tuple[float, float, float, float],
+    *,
+    obstacles_M2: np.ndarray | None = None,
+) -> np.ndarray:
+    """Choose the centre of each label next to its point, inside `frame` (left, bottom, right, top).
+
+    Labels move one after another to the cheapest position around their point, several times;
+    `obstacles_M2` are further points to keep free, such as the lines between pairs.
+    """
+    dot = 4.0
+    spots = points_N2 if obstacles_M2 is None else np.concatenate([points_N2, obstacles_M2])
+    spot_boxes = np.concatenate([spots - dot, spots + dot], axis=1)
+    centres = points_N2 + np.array([1.0, 0.0]) * (sizes_N2 / 2 + _GAPS[0])
+    low, high = np.array(frame[:2]), np.array(frame[2:])
+    for _ in range(_NUM_SWEEPS):
+        before = centres.copy()
+        for index, (point, size) in enumerate(zip(points_N2, sizes_N2, strict=True)):
+            places, cost = _candidates(point, size)
+            others = np.arange(len(centres)) != index
+            boxes = np.concatenate([centres - sizes_N2 / 2, centres + sizes_N2 / 2], axis=1)[others]
+            cost = cost + 3.0 * _overlap(places, size + 2, boxes).sum(axis=1)
+            cost += 3.0 * _overlap(places, size, spot_boxes).sum(axis=1)
+            outside = np.maximum(low - (places - size / 2), 0) + np.maximum(
+                places + size / 2 - high, 0
+            )
+            cost += 1e3 * outside.sum(axis=1)
+            centres[index] = places[np.argmin(cost)]
+        if np.array_equal(before, centres):
+            break
+    return centres
+
 
 def project(rows_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Project centred rows on their first two principal axes: (N, 2) and the shares of variance.
+    """Project centred rows on their first two principal axes: (N, 2) and the explained variances.
 
-    The sign of an axis is free; the largest of its weights is made positive.
+    The sign of an axis is arbitrary; its largest weight is made positive.
     """
     centred_ND = np.asarray(rows_ND, np.float64) - np.mean(rows_ND, axis=0, dtype=np.float64)
     _, scales, axes = np.linalg.svd(centred_ND, full_matrices=False)
@@ -43,11 +96,11 @@ def pca(
     title: str = "",
     unit: bool = True,
 ) -> Figure:
-    """Draw words on the plane of their largest variance; a pair is joined by a dashed line.
+    """Draw words on their first two principal components; pairs are joined by dashed lines.
 
     `items` are words, pairs such as `("France", "Paris")`, or both; `path` ends in .png or .svg,
-    and may be several. Vectors are brought to length one first (`unit`): lengths tell mostly how
-    frequent a word is, and would fill the first component.
+    and may be several. Vectors are normalized first (`unit`): their norms mostly reflect word
+    frequency, and would dominate the first component.
     """
     paths = check_paths(path)
     pairs = [(item[0], item[1]) for item in items if not isinstance(item, str)]
@@ -60,13 +113,11 @@ def pca(
         rows_ND = rows_ND / np.maximum(np.linalg.norm(rows_ND, axis=1, keepdims=True), 1e-30)
     points_N2, shares = project(rows_ND)
     place = dict(zip(words, points_N2, strict=True))
-    firsts = {first for first, _ in pairs}
-    colors = [(BLUE if word in firsts else RED) if pairs else BLUE for word in words]
-    for word in singles:
-        if pairs and not any(word in pair for pair in pairs):
-            colors[words.index(word)] = FAINT
-    with styled([*words, title]):
-        figure = new_figure(9, 6.8)
+    # By the place in a pair, perhaps both: the first counts.
+    firsts, seconds = ({pair[side] for pair in pairs} for side in (0, 1))
+    colors = [BLUE if word in firsts or not pairs else RED if word in seconds else FAINT
+              for word in words]  # fmt: skip
+    with picture(paths, [*words, title], 9, 6.8) as figure:
         axes = figure.add_axes((0.055, 0.065, 0.92, 0.865 if title else 0.91))
         lines = [(place[first], place[second]) for first, second in pairs]
         for start, end in lines:
@@ -74,20 +125,14 @@ def pca(
                 *zip(start, end, strict=True), color="#b9b9c2", lw=0.9, ls=(0, (4, 3)), zorder=1
             )
         axes.scatter(points_N2[:, 0], points_N2[:, 1], s=22, c=colors, linewidths=0, zorder=3)
-        _frame(axes, shares, title)
-        _label(figure, axes, words, points_N2, colors, lines)
-        save(figure, paths)
-    return figure
-
-
-def _frame(axes: Axes, shares: np.ndarray, title: str) -> None:
-    axes.margins(0.1, 0.08)
-    axes.set(xticks=[], yticks=[])
-    axes.set_xlabel(f"first component, {shares[0]:.0%} of the variance", loc="left", labelpad=7)
-    axes.set_ylabel(f"second component, {shares[1]:.0%}", loc="bottom", labelpad=7)
-    axes.spines[["top", "right"]].set_visible(False)
-    if title:
+        axes.margins(0.1, 0.08)
+        axes.set(xticks=[], yticks=[])
+        axes.set_xlabel(f"first component, {shares[0]:.0%} of the variance", loc="left", labelpad=7)
+        axes.set_ylabel(f"second component, {shares[1]:.0%}", loc="bottom", labelpad=7)
+        axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(title, pad=12)
+        _label(figure, axes, words, points_N2, colors, lines)
+    return figure
 
 
 def _label(

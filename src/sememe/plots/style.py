@@ -1,19 +1,96 @@
-"""How every picture looks and how it is saved; matplotlib's own state is left as it was."""
+"""The style of all pictures and how they are saved, with fonts for the characters of labels.
+
+matplotlib's own state is not changed.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sememe.errors import OptionError
-from sememe.plots.fonts import families_for
 from sememe.storage.folder import write_file
+from sememe.text.characters import has_ideograph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+BASE_FAMILY = "DejaVu Sans"  # comes with matplotlib
+
+# Fonts with Chinese, Japanese and Korean characters, as systems name them; the first one wins.
+CJK_FAMILIES = (
+    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN",
+    "PingFang SC", "Hiragino Sans GB", "Heiti SC", "STHeiti", "Microsoft YaHei", "SimHei",
+    "DengXian", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Noto Sans CJK JP", "Noto Sans CJK TC",
+    "Noto Serif CJK SC", "Noto Serif SC", "Droid Sans Fallback", "AR PL UMing CN",
+    "AR PL UKai CN", "Arial Unicode MS", "Unifont",
+)  # fmt: skip
+
+
+@cache
+def _characters(font_path: str) -> frozenset[int]:
+    from matplotlib.ft2font import FT2Font
+
+    return frozenset(FT2Font(font_path).get_charmap())
+
+
+def _installed() -> dict[str, str]:
+    from matplotlib.font_manager import fontManager
+
+    return {font.name: font.fname for font in reversed(fontManager.ttflist)}
+
+
+@cache
+def _find_new_fonts() -> None:
+    """Add fonts installed since matplotlib cached its list, which it never updates."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    for path in set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}:
+        try:
+            fontManager.addfont(path)
+        except Exception:
+            continue
+
+
+@cache
+def _warn_once(sample: str) -> None:
+    warnings.warn(
+        f"No installed font can draw {sample} characters; a PNG will show boxes in their place. "
+        "Install one, for instance fonts-noto-cjk, and draw again.",
+        stacklevel=2,
+    )
+
+
+def _choose(codes: set[int]) -> tuple[list[str], set[int]]:
+    """Families that cover `codes`, and the codes that none covers."""
+    installed = _installed()
+    missing = codes - _characters(installed[BASE_FAMILY])
+    families = [BASE_FAMILY]
+    for family in CJK_FAMILIES:
+        if not missing:
+            break
+        if family in installed and missing & _characters(installed[family]):
+            families.append(family)
+            missing -= _characters(installed[family])
+    return families, missing
+
+
+def families_for(texts: Iterable[str]) -> tuple[list[str], bool]:
+    """Choose font families for `texts`; also return whether all characters are covered."""
+    codes = {ord(mark) for text in texts for mark in text if not mark.isspace()}
+    families, missing = _choose(codes)
+    if missing:
+        _find_new_fonts()
+        families, missing = _choose(codes)
+    if missing:
+        # One warning a process, whatever the words: the cure is the same.
+        _warn_once("Chinese" if has_ideograph("".join(map(chr, missing))) else "some")
+    return families, not missing
+
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -45,9 +122,8 @@ _RC: dict[str, Any] = {
 
 
 def check_paths(path: Paths) -> list[Path]:
-    """Refuse endings that are neither .png nor .svg before any work is done."""
-    given = [path] if isinstance(path, (str, Path)) else list(path)
-    paths = [Path(item) for item in given]
+    """Raise an error for endings other than .png and .svg, before any work is done."""
+    paths = [Path(item) for item in ([path] if isinstance(path, (str, Path)) else path)]
     for item in paths:
         if item.suffix.lower() not in FORMATS:
             raise OptionError(f"A picture's name must end in .png or .svg, not “{item.name}”.")
@@ -57,33 +133,28 @@ def check_paths(path: Paths) -> list[Path]:
 
 
 @contextmanager
-def styled(texts: Iterable[str]) -> Iterator[None]:
-    """Apply our style, with fonts that hold the characters of `texts`."""
+def picture(
+    paths: Sequence[Path], texts: Iterable[str], width: float, height: float, **settings: Any
+) -> Iterator[Figure]:
+    """A matplotlib figure (inches) in our style, with fonts for `texts`; saved to each path.
+
+    It is drawn by Agg, unknown to pyplot, and contains no date.
+    """
     import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     families, is_complete = families_for(texts)
     # Where no font has the glyphs, an SVG keeps its text as text: the viewer's fonts may.
     more = {"font.family": families, "svg.fonttype": "path" if is_complete else "none"}
-    settings: Any = {**_RC, **more}
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
+    rc: Any = {**_RC, **more, **settings}
+    with matplotlib.rc_context(rc), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Make a figure (inches) that is drawn by Agg and known to no pyplot."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=100)
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def save(figure: Figure, paths: Sequence[Path]) -> None:
-    """Write the figure to each path, whole or not at all, without a date inside."""
-    for path in paths:
-        kind = path.suffix.lower()[1:]
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        with write_file(path) as scratch:
-            figure.savefig(scratch, format=kind, dpi=200, metadata=metadata)
+        figure = Figure(figsize=(width, height), dpi=100)
+        FigureCanvasAgg(figure)
+        yield figure
+        for path in paths:
+            kind = path.suffix.lower()[1:]
+            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            with write_file(path) as scratch:
+                figure.savefig(scratch, format=kind, dpi=200, metadata=metadata)

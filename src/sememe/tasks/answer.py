@@ -1,13 +1,14 @@
-"""Extractive answers: a question and a context in, the span of the context that answers it out.
+"""Extractive question answering: a question and a context in, the answer's span out.
 
-A start and an end vector (Devlin et al. 2019, 4.2). Contexts longer than the network sees are read
-in overlapping windows; the best valid span of all of them is the answer, as characters of the
-user's own text. Questions may have none: then both vectors shall point at the row's first token.
+A start and an end vector (Devlin et al. 2019, 4.2). Contexts longer than the network's maximum are
+read in overlapping windows; the answer is the best valid span of all windows, as characters of the
+user's own text. If a question may have no answer, both vectors can point at the first token.
 """
 
-from __future__ import annotations
-
+import re
+import warnings
 from collections.abc import Sequence as Several
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,21 +16,25 @@ import numpy as np
 from sememe import metrics
 from sememe.errors import InputError
 from sememe.examples import answers as spans
-from sememe.examples.answers import TokenSpan, Window, WindowScores
-from sememe.examples.labelled import AnswerRow, Rows, read_answers
+from sememe.examples.answers import ContextWindow, TokenSpan, WindowScores
+from sememe.examples.labelled.answers import read_answers
+from sememe.examples.labelled.rows import AnswerRow, LabelledRows
 from sememe.metrics import AnswerScore
+from sememe.nn.heads import SpanHead
 from sememe.tasks.config import AnswerConfig
-from sememe.tasks.items import Item
+from sememe.tasks.objective import Item
 from sememe.tasks.task import Task
-from sememe.tasks.texts import is_gpt
-from sememe.tokens.subwords import Encoding
+from sememe.tokens.subwords.tokenizer import Encoding
 
-# The no-answer score of a context without a single token; JSON knows no infinity.
+# The no-answer score of a context without tokens; JSON has no infinity.
 _CERTAIN = 1e6
+# Names by which models of transformers, their cards and folders mention SQuAD 2.0.
+_SQUAD2 = re.compile(r"squad[-_ ]?v?2", re.IGNORECASE)
+_CARD, _MOST_OF_CARD = "README.md", 20_000  # characters
 
 
 class Candidate(NamedTuple):
-    """Characters `start` up to `end` of the context as an answer."""
+    """Characters `start` to `end` of the context as a candidate answer."""
 
     text: str
     start: int
@@ -38,29 +43,29 @@ class Candidate(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer to a question; text "" and places -1 where the context holds none."""
+    """The answer to a question; text "" and positions -1 if the context has none."""
 
     id: str
     text: str
     start: int
     end: int
     probability: float
-    no_answer: float  # how much better no answer scores than the best span
-    candidates: tuple[Candidate, ...]  # the best spans, whether or not one was taken
+    no_answer: float  # the no-answer score minus that of the best span
+    candidates: tuple[Candidate, ...]  # the best spans, whether or not one was chosen
 
     @property
     def best_text(self) -> str:
-        """The best span's text, also where no answer was preferred."""
+        """The best span's text, even if no answer was preferred."""
         return self.candidates[0].text if self.candidates else ""
 
 
-class Extent(NamedTuple):
-    """The window of an item, and where its tokens lie in the sequence."""
+class AnswerExtent(NamedTuple):
+    """The window of an item, and the positions of its tokens in the sequence."""
 
-    window: Window
+    window: ContextWindow
     offset: int
     null_index: int
-    encoding: Encoding  # of the whole context
+    encoding: Encoding  # of the full context
 
 
 class Answer(Task):
@@ -69,18 +74,20 @@ class Answer(Task):
     task = sememe.Answer("runs/bert").fit("train-v1.1.json", dev="dev-v1.1.json", out="runs/qa")
     """
 
-    name = "answer"
+    kind = "answer"
+    reads = "question"
     main_metric = "f1"
     has_labels = False
     config_class = AnswerConfig
     config: AnswerConfig
 
-    def read(self, data: Any, *, labelled: bool, **reading: Any) -> Rows[AnswerRow]:
+    def read(self, data: Any, *, labelled: bool, **reading: Any) -> LabelledRows[AnswerRow]:
         """Read questions with their contexts and answers."""
+        reading["columns"] = reading.get("columns") or self.columns
         return read_answers(data, labelled=labelled, **reading)
 
     def labels_of(self, rows: Several[AnswerRow]) -> list[str]:
-        """None; but whether some questions have no answer is kept."""
+        """No labels; but record whether some questions have no answer."""
         for row in rows:
             if row.answers and all(answer.start < 0 for answer in row.answers):
                 raise InputError(
@@ -90,10 +97,14 @@ class Answer(Task):
         self.learned = {"has_impossible": any(row.is_impossible for row in rows)}
         return []
 
+    def learn_foreign(self, content: dict[str, Any], folder: Path) -> None:
+        """Find out from the model's name, folder or card whether it was trained on SQuAD 2.0."""
+        self.learned = {"has_impossible": _knows_no_answer(content, folder), "threshold": 0.0}
+
     # ---- windows --------------------------------------------------------------------------
 
     def encode(self, rows: Several[AnswerRow]) -> list[Item]:
-        """One sequence for each window: the question, then the tokens of the context in it."""
+        """One sequence per window: the question, then the tokens of the window."""
         questions = self.coder.encode([row.question for row in rows])
         distinct = list(dict.fromkeys(row.context for row in rows))
         contexts = dict(zip(distinct, self.coder.encode(distinct), strict=True))
@@ -105,7 +116,7 @@ class Answer(Task):
     def _items(
         self, index: int, row: AnswerRow, question: Encoding, context: Encoding
     ) -> list[Item]:
-        # Half of a short sequence at least is left for the context.
+        # At least half of a short sequence is left for the context.
         most = min(self.config.question_length, self.coder.room(2) // 2)
         question_ids = question.ids[:most]
         size = self.coder.room(2) - len(question_ids)
@@ -113,9 +124,9 @@ class Answer(Task):
         items = []
         for window in spans.context_windows(len(context.ids), size, self.config.stride):
             framed = self.coder.frame(question_ids, context.ids[window.start : window.end])
-            # A GPT's first token has seen nothing yet; its last one has read all.
-            null_index = len(framed.sequence.ids_T) - 1 if is_gpt(self.coder) else 0
-            extent = Extent(window, framed.starts[1], null_index, context)
+            # A GPT's first token has seen nothing yet; its last one has read everything.
+            null_index = len(framed.sequence.ids_T) - 1 if self.coder.is_gpt else 0
+            extent = AnswerExtent(window, framed.starts[1], null_index, context)
             target = spans.window_target(span, window, extent.offset, null_index)
             items.append(
                 Item(
@@ -126,7 +137,7 @@ class Answer(Task):
         return items
 
     def _span(self, row: AnswerRow, context: Encoding) -> tuple[bool, TokenSpan | None]:
-        """Whether the answer is known, and the tokens of the first one that has a place."""
+        """Whether the answer is known, and the token span of the first one with a position."""
         placed = next((answer for answer in row.answers if answer.start >= 0), None)
         if placed is None:
             return row.is_impossible, None
@@ -135,9 +146,7 @@ class Answer(Task):
 
     def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
         """A linear map from each token to the scores of a start and an end."""
-        from sememe.networks.heads import SpanHead
-
-        # The papers' programs put no dropout before it, and a bias on every network.
+        # The papers' programs use no dropout before it, and a bias on every network.
         return SpanHead(width, 2, dropout=0.0, has_bias=True)
 
     # ---- predictions ----------------------------------------------------------------------
@@ -145,7 +154,7 @@ class Answer(Task):
     def decode(
         self, row: AnswerRow, items: Several[Item], outputs: Several[np.ndarray]
     ) -> Answered:
-        """The best valid span over all windows, or none where that scores better."""
+        """The best valid span over all windows, or no answer if that scores better."""
         windows, nulls = [], []
         for item, output in zip(items, outputs, strict=True):
             window, offset, null_index, context = item.extra
@@ -171,7 +180,7 @@ class Answer(Task):
         is_none = self.learned.get("has_impossible", False) and no_answer > self.threshold
         if is_none or not candidates:
             best = candidates[0].probability if candidates else 0.0
-            # Of all spans and none, none has the share that its score says.
+            # The no-answer score is normalized together with the scores of all spans.
             chance = best * float(np.exp(min(no_answer, 700.0))) if candidates else 1.0
             return Answered(row.id, "", -1, -1, min(chance, 1.0), no_answer, tuple(candidates))
         return Answered(row.id, *candidates[0], no_answer, tuple(candidates))
@@ -182,7 +191,7 @@ class Answer(Task):
         return float(self.learned.get("threshold", 0.0))
 
     def written(self, row: AnswerRow, prediction: Answered, *, num: int, has_chances: bool) -> str:
-        """The best answers, each with its place in the context."""
+        """The best answers, each with its position in the context."""
         chosen: list[Any] = [prediction]
         if num != 1:
             others = [one for one in prediction.candidates if one.start != prediction.start]
@@ -194,9 +203,9 @@ class Answer(Task):
     # ---- scores ---------------------------------------------------------------------------
 
     def settle(self, rows: Several[AnswerRow], predictions: Several[Answered]) -> None:
-        """Choose the threshold above which no answer is preferred, by the F1 of dev rows.
+        """Choose the no-answer threshold by the F1 of the dev rows.
 
-        Where none of them is without an answer, it is 0: later rows must not choose it.
+        If every dev row has an answer, it is 0: later rows must not choose it.
         """
         if not self.learned.get("has_impossible"):
             return
@@ -208,15 +217,15 @@ class Answer(Task):
         best = best_threshold(predictions, [score.f1 for score in scores], has_answer)
         threshold = best.threshold
         if best.score <= sum(row.is_impossible for row in rows) / len(rows):
-            # Nothing beats answering nothing, for which the official script has no threshold.
+            # No threshold beats answering nothing, for which the official script has no value.
             threshold = min(one.no_answer for one in predictions) - 1.0
         self.learned = {**self.learned, "threshold": threshold}
 
-    def score(self, rows: Several[AnswerRow], predictions: Several[Answered]) -> dict[str, float]:
-        """Exact match and F1, by the official rules.
+    def measure(self, rows: Several[AnswerRow], predictions: Several[Answered]) -> dict[str, float]:
+        """Exact match and F1, as the official script computes them.
 
-        While a task with questions without answers learns, its threshold is not chosen yet: the
-        scores are then those at the best one, as the official script reports them too.
+        During the training of a task with unanswerable questions, the threshold is not chosen yet:
+        the scores are then those at the best threshold, which the official script reports too.
         """
         is_open = self.learned.get("has_impossible") and "threshold" not in self.learned
         if is_open and any(row.is_impossible for row in rows):
@@ -244,7 +253,7 @@ class Answer(Task):
 def _score(text: str, golds: list[str], by_character: bool) -> AnswerScore:
     if not by_character:
         return metrics.score_answer_or_none(text, golds)
-    if not golds or not text:  # CMRC knows no such questions; as SQuAD 2.0
+    if not golds or not text:  # CMRC has no such questions; treated as in SQuAD 2.0
         return AnswerScore(float(bool(golds) == bool(text)), float(bool(golds) == bool(text)))
     return metrics.score_chinese_answer(text, golds)
 
@@ -252,10 +261,29 @@ def _score(text: str, golds: list[str], by_character: bool) -> AnswerScore:
 def best_threshold(
     predictions: Several[Answered], scores: Several[float], has_answer: Several[bool]
 ) -> metrics.Threshold:
-    """The threshold above which no answer had better been given, by the scores of best spans."""
+    """The best no-answer threshold for the given scores of best spans."""
     return metrics.best_threshold(
         scores,
         [one.no_answer for one in predictions],
         has_answer=has_answer,
         is_empty=[not one.best_text for one in predictions],
     )
+
+
+def _knows_no_answer(content: dict[str, Any], folder: Path) -> bool:
+    """Whether a model learned that questions may have no answer; its weights do not say."""
+    told = f"{folder.resolve().name} {content.get('_name_or_path', '')}"
+    if (card := folder / _CARD).is_file():
+        told += card.read_text(encoding="utf-8", errors="replace")[:_MOST_OF_CARD]
+    found = _SQUAD2.search(told)
+    taken = (
+        f"it is taken as one that does, for its name or card says {found[0]!r}"
+        if found
+        else "it is taken as one that does not, for neither its name nor its card names SQuAD 2.0"
+    )
+    warnings.warn(
+        f"The files of {folder} do not say whether the model knows questions without an answer: "
+        f"{taken}.",
+        stacklevel=2,
+    )
+    return bool(found)

@@ -1,99 +1,80 @@
-"""The options of fine-tuning: those of the loop, and how an encoder is taught a task."""
+"""The options of fine-tuning, grids of them, and the scores of a task."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.options import check_choices, check_ranges, option
+from sememe.options import MAX_SEEDS, check_number, option
+from sememe.progress import baseline_remark, few_remark, format_score
 from sememe.training.config import TrainingConfig
 
 Features = Literal[
     "", "first", "last", "second-to-last", "sum-all", "sum-last-four", "concat-last-four", "mix"
 ]
-FEATURES = Features.__args__  # type: ignore[attr-defined]
-
-DEFAULT_EPOCHS = 3.0
-# A head on frozen vectors starts from nothing.
-HEAD_RATE = 1e-3
-
-
-def default_rate(width: int, num_layers: int) -> float:
-    """The highest step size for a network of these sizes: the papers' for base and large.
-
-    Small networks learn little at their rates; Turc et al. 2019 tried up to 3e-4.
-    """
-    middle = 1e-4 if num_layers > 4 else 2e-4
-    for least, rate in ((1_024, 2e-5), (768, 5e-5), (384, middle), (256, 3e-4)):
-        if width >= least:
-            return rate
-    return 5e-4
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(TrainingConfig):
-    """How an encoder with a new head learns from labelled rows."""
+    """How an encoder with a new head is fine-tuned on labelled rows."""
 
-    steps: int = option(0, "Steps to train, instead of epochs.")
-    budget: str = option("", "Time to train, such as 5m, instead of epochs.")
-    epochs: float = option(0.0, "Passes over the rows; 3 when nothing else says when to stop.")
-    batch_size: int = option(32, "Rows of a step, all processes together.")
-    length: int = option(128, "Most tokens of a row; longer ones are cut, and counted aloud.")
-    learning_rate: float = option(0.0, "Highest step size; 0 takes one by the network's size.")
-    warmup: float = option(0.1, "Steps in which the rate rises; below 1 their share of all.")
-    beta2: float = option(0.999, "How slowly Adam forgets the sizes of gradients.")
+    steps: int = option(0, "Training steps, instead of epochs.")
+    budget: str = option("", "Training time, such as 5m, instead of epochs.")
+    epochs: float = option(0.0, "Passes over the training rows; 0: 3, unless --steps or --budget.")
+    batch_size: int = option(32, "Rows per batch, over all processes.", 1, 10**7)
+    length: int = option(128, "Maximum tokens per row; longer rows are truncated.")
+    learning_rate: float = option(0.0, "Peak learning rate; 0: chosen by network size.")
+    warmup: float = option(0.1, "Warm-up steps; below 1: fraction of all steps.")
+    beta2: float = option(0.999, "Adam beta2.")
     compile: Literal["auto", "yes", "no"] = option(
-        "no", "Compile the network first, a minute or so; pays on a GPU with much data."
+        "no", "Compile the network first (about a minute); worthwhile on a GPU."
     )
-    evaluate_every: int = option(0, "Steps between two looks at the dev rows; 0: once an epoch.")
-    evaluate_batches: int = option(0, "Batches of dev rows at each look; 0 takes all of them.")
-    dropout: float | None = option(None, "Share left out in training, instead of the network's.")
-    layer_decay: float = option(1.0, "Each layer learns at this share of the rate of that above.")
+    evaluate_every: int = option(0, "Steps between validations; 0: once per epoch.")
+    evaluate_batches: int = option(0, "Batches per validation; 0: all.")
+    dropout: float | None = option(None, "Dropout; default: the network's.")
+    layer_decay: float = option(
+        1.0, "Layer-wise learning rate decay factor, from the top layer down.", 0, 1
+    )
     unfreeze_every: float = option(
-        0.0, "Epochs between layers that begin to learn, from the top down; 0: all at once."
+        0.0, "Gradual unfreezing: epochs per layer, top first; 0: all at once.", 0, 10**6
     )
-    freeze: bool = option(False, "Leave the network as it is and train the head alone.")
+    freeze: bool = option(False, "Freeze the network and train only the head.")
     features: Features = option(
-        "", "Freeze the network and take these layers; mix learns their weights and a scale."
+        "", "Freeze the network and use these layers; mix: learned weighting."
     )
-    vectors: str = option(
-        "", "Word vectors to stand beside ELMo's, a folder or file of any format."
-    )
+    vectors: str = option("", "Word vectors (folder or file) concatenated with ELMo's.")
     reader_width: int = option(
-        0,
-        "Read vectors with a BiLSTM of so many numbers each way; 0: ELMo, and word vectors for "
-        "tags and answers, with 128, others with none.",
+        0, "BiLSTM units per direction above the vectors; 0: chosen by task.", 0, 100_000
     )
     both_orders: Literal["auto", "yes", "no"] = option(
-        "auto", "Show both orders of a pair and add their vectors; auto: scores with a GPT."
+        "auto", "Encode pairs in both orders and add; auto: GPT regression."
     )
     class_weights: Literal["none", "balanced"] = option(
-        "none", "balanced: rows of rare classes count more."
+        "none", "Class weights; balanced: rarer classes weigh more."
     )
-    lm_weight: float = option(0.0, "Share of the language model's loss that is added (GPT's λ).")
-    metric: str = option("", "The dev figure that decides; left out: that of the task.")
-    keep_best: bool = option(True, "End with the weights of the best look at the dev rows.")
-    patience: int = option(0, "Stop after so many looks in a row without a better one; 0 never.")
-    dev_share: float = option(0.1, "Share of the training rows held out where no dev is given.")
-    sort_batches: int = option(
-        16, "Batches whose rows are sorted by length together; 1 sorts nothing."
+    lm_weight: float = option(
+        0.0, "Weight of the auxiliary language model loss (GPT's λ).", 0, 1_000
     )
+    metric: str = option("", "Validation metric to select by; default: the task's own.")
+    keep_best: bool = option(True, "Restore the weights of the best validation, or keep the last.")
+    patience: int = option(
+        0, "Early stopping: validations without improvement; 0: never.", 0, 10**6
+    )
+    dev_share: float = option(
+        0.1, "Fraction of training rows held out for validation, without --dev.", 0, 0.9
+    )
+    sort_batches: int = option(16, "Batches sorted by length together; 1: no sorting.", 1, 10**6)
 
     def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy, naming the option and its range."""
+        """Raise OptionError for options that no run could satisfy."""
         super().__post_init__()
-        check_choices(
-            self, features=FEATURES, class_weights=("none", "balanced"),
-            both_orders=("auto", "yes", "no"),
-        )  # fmt: skip
-        check_ranges(
-            self, batch_size=(1, 10**7), layer_decay=(0, 1), unfreeze_every=(0, 10**6),
-            reader_width=(0, 100_000), lm_weight=(0, 1_000), patience=(0, 10**6),
-            dev_share=(0, 0.9), sort_batches=(1, 10**6),
-        )  # fmt: skip
         if self.dropout is not None and not 0 <= self.dropout <= 0.99:
-            raise OptionError(f"dropout must lie between 0 and 0.99, not {self.dropout}.")
+            raise OptionError(f"dropout must be between 0 and 0.99, not {self.dropout}.")
         if self.lm_weight and self.is_frozen:
             raise OptionError("lm_weight has nothing to teach a frozen network.")
         if self.unfreeze_every and self.is_frozen:
@@ -101,56 +82,123 @@ class FinetuneConfig(TrainingConfig):
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the network stays as it is."""
+        """Whether the encoder is frozen."""
         return self.freeze or bool(self.features)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TagConfig(FinetuneConfig):
-    """How a tagger learns."""
+    """How a tagger is trained."""
 
     scheme: Literal["iob2", "iob1", "bioes", "same"] = option(
-        "iob2", "Scheme that spans are learned and written in, whatever that of the files."
+        "iob2", "Tagging scheme to train and predict in; files are converted."
     )
-    crf: bool = option(False, "Choose the tags of a sentence together, by a CRF.")
-    any_tags: bool = option(
-        False, "Let a CRF write sequences that the scheme forbids, such as O I-PER."
-    )
+    crf: bool = option(False, "Decode with a CRF layer.")
+    any_tags: bool = option(False, "CRF: allow invalid tag sequences, such as O I-PER.")
     predicate_column: int = option(
-        0,
-        "Column that marks the predicate whose roles the tags of a row are, from 1 on, or from the "
-        "end below 0; 0: none.",
+        0, "Column of the predicate, from 1; negative: from the end; 0: none.", -1_000, 1_000
     )
-
-    def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy."""
-        super().__post_init__()
-        check_choices(self, scheme=("iob2", "iob1", "bioes", "same"))
-        check_ranges(self, predicate_column=(-1_000, 1_000))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerConfig(FinetuneConfig):
-    """How answers are learned and looked for."""
+    """How a question-answering model is trained, and how it searches for answers."""
 
     length: int = option(
         384,
-        "Most tokens of a question with a window of its context; no more than the rows had that "
-        "the network was trained on.",
+        "Maximum tokens of a question with its context window.",
     )
-    stride: int = option(128, "Tokens from the start of one window to that of the next.")
-    question_length: int = option(64, "Most tokens of a question; longer ones are cut.")
-    answer_length: int = option(30, "Most tokens of an answer.")
-    num_best: int = option(20, "Answers that a prediction lists, the best first.")
+    stride: int = option(128, "Tokens between the starts of consecutive windows.", 1, 2**20)
+    question_length: int = option(
+        64, "Maximum question length in tokens; longer ones are truncated.", 1, 2**20
+    )
+    answer_length: int = option(30, "Maximum answer length in tokens.", 1, 4_096)
+    num_best: int = option(20, "Answers per prediction, best first.", 1, 10_000)
     scorer: Literal["auto", "squad", "cmrc"] = option(
-        "auto", "How answers are scored: by words as SQuAD, or by characters as CMRC does."
+        "auto", "Scoring: by words (SQuAD) or by characters (CMRC)."
     )
 
-    def __post_init__(self) -> None:
-        """Refuse options that no run could satisfy, naming the option and its range."""
-        super().__post_init__()
-        check_choices(self, scorer=("auto", "squad", "cmrc"))
-        check_ranges(
-            self, stride=(1, 2**20), question_length=(1, 2**20), answer_length=(1, 4_096),
-            num_best=(1, 10_000),
-        )  # fmt: skip
+
+# The values that the paper searched (Devlin et al. 2019, A.3).
+PAPER_GRID: dict[str, tuple[Any, ...]] = {
+    "batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4),
+}  # fmt: skip
+
+
+def grid(seeds: int = 1, first_seed: int = 1, **choices: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination of the choices, each with every seed."""
+    check_number("seeds", seeds, 1, MAX_SEEDS)
+    found = []
+    for values in product(*choices.values()):
+        options = dict(zip(choices, values, strict=True))
+        found += [{**options, "seed": first_seed + number} for number in range(seeds)]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The scores of a task on some rows."""
+
+    metrics: dict[str, float]
+    main_metric: str
+    num_rows: int
+    num_skipped: int = 0
+    seconds: float = 0.0
+    labels: list[str] = field(default_factory=list)
+    confusion: list[list[int]] | None = None  # row: true label, column: predicted label
+    majority: float | None = None  # accuracy of always predicting the most frequent label
+    only: str = ""  # the label that every row got
+
+    @property
+    def value(self) -> float:
+        """The main metric."""
+        return self.metrics[self.main_metric]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        metrics = {n: value if math.isfinite(value) else None for n, value in self.metrics.items()}
+        return {**asdict(self), "metrics": metrics}
+
+    def table(self, name: str) -> tuple[Sequence[str], list[Sequence[Any]], str] | None:
+        """Headings, rows and title of the confusion matrix for these rows; None without labels."""
+        if self.confusion is None or not self.labels:
+            return None
+        title = f"{name} rows: a line for each right label, a column for each given one"
+        rows: list[Sequence[Any]] = [
+            (label, *own) for label, own in zip(self.labels, self.confusion, strict=True)
+        ]
+        return ("right label \\ given label", *self.labels), rows, title
+
+    def summary(self, name: str) -> str:
+        """The scores as a line of text; `name` names the rows."""
+        told = [
+            f"{one.replace('_', ' ')} {format_score(value)}" for one, value in self.metrics.items()
+        ]
+        return f"{name}: {', '.join(told)} ({self.num_rows:,} rows)"
+
+    @property
+    def remark(self) -> str:
+        """A sentence about skipped rows, the majority baseline and scores from few rows."""
+        skipped = f"{self.num_skipped:,} bad rows were left out." if self.num_skipped else ""
+        accuracy = self.metrics.get("accuracy", math.nan)
+        baseline = baseline_remark(accuracy, self.majority, self.only)
+        return " ".join(filter(None, (skipped, baseline, few_remark(self.num_rows))))
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Scores:
+        """Read the output of `to_dict`; earlier versions wrote the key `figures`."""
+        known = dict(content)
+        own = known.pop("figures", None) or known["metrics"]
+        metrics = {name: math.nan if value is None else float(value) for name, value in own.items()}
+        majority = known.get("majority")
+        majority = None if majority is None else float(majority)
+        return cls(**{**known, "metrics": metrics, "majority": majority})
+
+
+def beside_majority(gold: Sequence[Any], said: Sequence[Any]) -> dict[str, Any]:
+    """The fields of Scores that compare a model with always predicting one label."""
+    given = {*said}
+    return {
+        "majority": max(Counter(gold).values(), default=0) / max(1, len(gold)),
+        "only": str(*given) if len(given) == 1 else "",
+    }

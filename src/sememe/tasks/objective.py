@@ -1,40 +1,177 @@
-"""An encoder with a head in the terms of the training loop, and its outputs for items.
+"""Batches of labelled rows, and the loss and outputs of an encoder with a head, on any device.
 
-E items, B sequences, N tokens, M of them with a next one in their sequence, D width.
+An item gets one output. It has one sequence of ids, or several (one per choice, or both orders of a
+pair); a long row may become several items. The batch of a step is a function of (seed, step), so
+that a run can be resumed at any step.
+
+E items, B sequences, N tokens, M of them with a next token in their sequence, D width.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping
-from collections.abc import Sequence as Several
+from collections.abc import Callable, Mapping, Sequence as Several
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sememe.networks.casting import cast_at_once, trained_layers
-from sememe.networks.encoders import inputs_of
-from sememe.networks.grouping import grouped
-from sememe.networks.heads import Head, Labelled
-from sememe.tasks.items import Item, ItemBatch
-from sememe.training.feeding import Part, fed, to_device
+from sememe.examples.batches import TokenSequence
+from sememe.examples.labelled.rows import TextRow
+from sememe.nn.encoders import Coder, inputs_of
+from sememe.nn.heads import Head, Labelled
+from sememe.nn.layers import cast_at_once, trained_layers
+from sememe.nn.rows import grouped
+from sememe.randomness import random_order, stream_key
+from sememe.tasks.config import FinetuneConfig
+from sememe.training.device import (
+    TYPES,
+    BatchPart,
+    choose_device,
+    choose_precision,
+    fed,
+    reproducible,
+    to_device,
+)
 from sememe.training.objective import precision_of
 
 _TOKENS_AT_ONCE = {"cuda": 65_536, "cpu": 4_096, "mps": 16_384}
+_ROWS, _BATCHES = 0x511, 0x512  # purposes of random streams
 
 
-class Prepared(NamedTuple):
+# ---- items and their batches ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Item:
+    """One input of the network, and its target."""
+
+    sequences: tuple[TokenSequence, ...]
+    row_index: int  # of its row, in the list that was encoded
+    target: np.ndarray | None = None  # in the form of the task's head; None if unknown
+    weight: float = 1.0
+    is_cut: bool = False  # whether its row was truncated
+    extra: Any = field(default=None, compare=False)  # for decoding, specific to the task
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all its sequences."""
+        return sum(len(sequence.ids_T) for sequence in self.sequences)
+
+
+@dataclass(frozen=True)
+class ItemBatch:
+    """Items that are processed together."""
+
+    items: Several[Item]
+
+    def part(self, index: int, num_parts: int) -> ItemBatch:
+        """Every `num_parts`-th item from `index` on; an item of weight 0 if none is left."""
+        own = self.items[index::num_parts]
+        return ItemBatch(own if own else [replace(self.items[0], weight=0.0)])
+
+
+class ItemBatches:
+    """Training batches: each epoch in its own random order, sorted by length within groups."""
+
+    def __init__(
+        self, items: Several[Item], *, batch_size: int, seed: int, sort_batches: int = 1
+    ) -> None:
+        self.items, self.batch_size, self.seed = items, batch_size, seed
+        self.sort_batches = sort_batches
+        self._lengths = np.array([max(len(s.ids_T) for s in item.sequences) for item in items])
+        self._planned: tuple[int, list[np.ndarray]] = (-1, [])
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Batches per epoch; the last one may be small."""
+        return -(-len(self.items) // self.batch_size)
+
+    def num_steps(self, epochs: float) -> int:
+        """Steps of `epochs` epochs."""
+        return math.ceil(epochs * self.batches_per_epoch)
+
+    def batch(self, step: int) -> ItemBatch:
+        """The batch of a step."""
+        return ItemBatch([self.items[index] for index in self.order(step)])
+
+    def order(self, step: int) -> np.ndarray:
+        """The indices of the items of a step."""
+        epoch, number = divmod(step, self.batches_per_epoch)
+        if self._planned[0] != epoch:
+            self._planned = epoch, self._plan(epoch)
+        return self._planned[1][number]
+
+    def _plan(self, epoch: int) -> list[np.ndarray]:
+        order = random_order(len(self.items), stream_key(self.seed, _ROWS, epoch))
+        if self.sort_batches == 1:
+            return np.split(order, range(self.batch_size, len(order), self.batch_size))
+        batches: list[np.ndarray] = []
+        size = self.sort_batches * self.batch_size
+        for first in range(0, len(order), size):
+            block = order[first : first + size]
+            block = block[np.argsort(self._lengths[block], kind="stable")]
+            batches += np.split(block, range(self.batch_size, len(block), self.batch_size))
+        shuffled = random_order(len(batches), stream_key(self.seed, _BATCHES, epoch))
+        return [batches[index] for index in shuffled]
+
+
+def fingerprint(items: Several[Item]) -> str:
+    """A hash of all items of a training."""
+    digest = hashlib.blake2b(digest_size=16)
+    for item in items:
+        for ids_T, segments_T in item.sequences:
+            digest.update(len(ids_T).to_bytes(8, "little"))
+            digest.update(ids_T.astype(np.int32).tobytes())
+            digest.update(segments_T.astype(np.int8).tobytes())
+        digest.update(b"" if item.target is None else item.target.tobytes())
+        digest.update(np.float64(item.weight).tobytes())
+    return digest.hexdigest()
+
+
+Target = Callable[[TextRow], np.ndarray | None]
+
+
+def encode_texts(
+    coder: Coder, rows: Several[TextRow], target: Target, *, both_orders: bool = False
+) -> list[Item]:
+    """One item per row: its text, or its two texts as one sequence or in both orders."""
+    firsts = coder.encode([row.text for row in rows])
+    seconds = iter(coder.encode([row.second for row in rows if row.second is not None]))
+    items = []
+    for index, (row, first) in enumerate(zip(rows, firsts, strict=True)):
+        if row.second is None:
+            framed = [coder.frame(first.ids)]
+        else:
+            second = next(seconds)
+            framed = [coder.frame(first.ids, second.ids)]
+            if both_orders:
+                framed.append(coder.frame(second.ids, first.ids))
+        items.append(
+            Item(
+                tuple(one.sequence for one in framed), index, target(row),
+                is_cut=any(one.is_cut for one in framed),
+            )
+        )  # fmt: skip
+    return items
+
+
+# ---- learning and evaluating --------------------------------------------------------------------
+
+
+class PreparedItems(NamedTuple):
     """A batch as tensors."""
 
     labelled: Labelled
-    next_M: Tensor | None  # flat indices of the tokens that have a next one
-    following_M: Tensor | None  # the ids of those next ones
+    next_M: Tensor | None  # flat indices of the tokens that have a next token
+    following_M: Tensor | None  # the ids of those next tokens
 
 
 class TaskObjective(nn.Module):
-    """What an encoder and a head learn together, and perhaps the language model's lesson too."""
+    """The loss of an encoder with a head, plus an optional language-model loss."""
 
     precision = precision_of("encoder")
 
@@ -44,10 +181,9 @@ class TaskObjective(nn.Module):
         self.counted_by = {"task_loss": "predicted"}
         if lm_weight:
             self.counted_by["language_loss"] = "following"
-        if head.takes == "tokens" and hasattr(encoder, "leave_pooler"):
+        if head.takes == "tokens":
             encoder.leave_pooler()
-        has_short_way = head.takes == "sequences" and hasattr(encoder, "sequences_alone")
-        self._needs_tokens = bool(lm_weight) or not has_short_way
+        self._needs_tokens = bool(lm_weight) or head.takes == "tokens"
         self._is_compiled = False
         self._layers = trained_layers(self)
 
@@ -57,7 +193,7 @@ class TaskObjective(nn.Module):
         self.encoder.compile(**options)
 
     def counts(self, batch: ItemBatch) -> dict[str, Any]:
-        """Tokens of a batch, what it predicts and, for a language model, tokens with a next one."""
+        """Counts of a batch: tokens, predictions and, for a language model, next tokens."""
         labelled = self._labelled(batch)
         lengths = labelled.inputs.lengths
         return {
@@ -67,33 +203,35 @@ class TaskObjective(nn.Module):
         }
 
     def _labelled(self, batch: ItemBatch) -> Labelled:
-        """The tensors of a batch; they are kept with it, for they are asked for twice."""
+        """The tensors of a batch, cached with it because they are needed twice."""
         kept = vars(batch)
         if "labelled" not in kept:
             kept["labelled"] = labelled_of(batch.items, self.head)
         return kept["labelled"]
 
-    def prepare(self, batch: ItemBatch) -> Prepared:
-        """Lay the sequences of the items end to end."""
+    def prepare(self, batch: ItemBatch) -> PreparedItems:
+        """Concatenate the sequences of the items."""
         labelled = self._labelled(batch)
         if not self.lm_weight:
-            return Prepared(labelled, None, None)
+            return PreparedItems(labelled, None, None)
         ends = np.cumsum(labelled.inputs.lengths)
         next_M = np.delete(np.arange(ends[-1]), ends - 1)
         ids_N = labelled.inputs.ids_N
-        return Prepared(labelled, torch.from_numpy(next_M), ids_N[torch.from_numpy(next_M + 1)])
+        return PreparedItems(
+            labelled, torch.from_numpy(next_M), ids_N[torch.from_numpy(next_M + 1)]
+        )
 
     def forward(
-        self, prepared: Prepared, counts: Mapping[str, Tensor]
+        self, prepared: PreparedItems, counts: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The share of a batch in the loss, and the sums of its figures."""
+        """The loss of a batch, divided by the counts of the step, and the sums of its metrics."""
         if self._is_compiled or self.precision == torch.float32:
             return self._shares(prepared, counts)
         with cast_at_once(self._layers, self.precision):
             return self._shares(prepared, counts)
 
     def _shares(
-        self, prepared: Prepared, counts: Mapping[str, Tensor]
+        self, prepared: PreparedItems, counts: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         labelled = prepared.labelled
         if self._needs_tokens:
@@ -102,7 +240,7 @@ class TaskObjective(nn.Module):
         else:
             outputs = self.head(self.encoder.sequences_alone(labelled.inputs), labelled)
         sum_of_losses = self.head.loss(outputs, labelled)
-        loss, figures = sum_of_losses / counts["predicted"], {"task_loss": sum_of_losses.detach()}
+        loss, metrics = sum_of_losses / counts["predicted"], {"task_loss": sum_of_losses.detach()}
         if prepared.next_M is not None:
             assert prepared.following_M is not None
             logits_MV = self.encoder.network.next_logits(tokens_ND.index_select(0, prepared.next_M))
@@ -110,13 +248,13 @@ class TaskObjective(nn.Module):
                 logits_MV.float(), prepared.following_M, reduction="sum"
             )
             loss = loss + language / counts["following"]
-            figures["language_loss"] = language.detach()
-        return loss, figures
+            metrics["language_loss"] = language.detach()
+        return loss, metrics
 
     def outputs(self, labelled: Labelled) -> Tensor:
-        """What the head says of a batch."""
-        # Not for some tokens alone: products of few rows differ in their last bits with the number
-        # of threads, and a task that was loaded elsewhere should say what it said before.
+        """The head's outputs for a batch."""
+        # Computed for all tokens: products of few rows differ in their last bits with the number of
+        # threads, and a task loaded elsewhere should predict what it predicted before.
         return self._said(self.encoder.tokens(labelled.inputs), labelled)
 
     def _said(self, tokens_ND: Tensor, labelled: Labelled) -> Tensor:
@@ -140,7 +278,7 @@ def labelled_of(items: Several[Item], head: Head) -> Labelled:
 
 
 class Said(NamedTuple):
-    """What the head says of each item, and the mean loss, NaN where a target is not known."""
+    """The head's output for each item, and the mean loss, NaN if a target is unknown."""
 
     outputs: list[np.ndarray]
     loss: float
@@ -148,7 +286,7 @@ class Said(NamedTuple):
 
 @torch.no_grad()
 def say(objective: TaskObjective, items: Several[Item], device: torch.device) -> Said:
-    """Ask the head about each item, dropout off; items of like length go together."""
+    """Run the head on each item without dropout; items of similar length share a batch."""
 
     def size_of(index: int) -> int:
         return items[index].num_tokens
@@ -159,8 +297,8 @@ def say(objective: TaskObjective, items: Several[Item], device: torch.device) ->
     loss, count, was_training = torch.zeros((), device=device), 0.0, objective.training
     objective.eval()
 
-    def make(number: int) -> list[Part]:
-        return [Part(labelled_of([items[i] for i in groups[number]], objective.head), {})]
+    def make(number: int) -> list[BatchPart]:
+        return [BatchPart(labelled_of([items[i] for i in groups[number]], objective.head), {})]
 
     try:
         with fed(make, range(len(groups)), device) as batches:
@@ -176,3 +314,15 @@ def say(objective: TaskObjective, items: Several[Item], device: torch.device) ->
     finally:
         objective.train(was_training)
     return Said(found, float(loss) / count if count else math.nan)
+
+
+def run_items(
+    objective: TaskObjective, items: Several[Item], config: FinetuneConfig
+) -> list[np.ndarray]:
+    """The head's output for each item; the network stays on the device for the next call."""
+    device = choose_device(config.device)
+    precision = choose_precision(config.precision, device)
+    objective.to(device)
+    objective.precision = TYPES[precision]
+    with reproducible(device, precision, config.num_workers):
+        return say(objective, items, device).outputs

@@ -1,84 +1,125 @@
-"""A task: labelled rows in, an encoder with a head out; `fit`, `predict`, `evaluate`, `save`,
-`load`.
+"""A task: labelled rows in, an encoder with a head out; `fit`, `predict`, `evaluate`, `save`.
 
 What a subclass fills in, each described at its method below:
 
-    name, main_metric       "classify", "accuracy": the command's word, the figure that decides
-    has_labels              False where there are none, as for scores and spans
-    config_class            FinetuneConfig, or a subclass with options of the task's own
+    kind, main_metric       "classify", "accuracy": name in the command, metric that decides
+    reads                   what its head needs from an encoder: text, texts, words, question
+    has_labels              False for tasks without labels, such as scores and spans
+    config_class            FinetuneConfig, or a subclass with the task's own options
     read(data, …)           data in any form → rows (a list with .num_skipped)
     labels_of(rows)         the labels to be learned, in a fixed order; none: []
-    encode(rows)            rows → items: sequences of ids (self.coder makes them) with targets
-    make_head(width, …)     the head of networks/heads.py
-    activate(output)        the scores of an item → what may be averaged over an ensemble
-    decode(row, items, …)   what is predicted for a row, from the outputs of its items
-    score(rows, predicted)  figures by name, higher is better, `main_metric` among them
+    encode(rows)            rows → items: sequences of ids (from self.coder) with targets
+    make_head(width, …)     the head of nn/heads.py
+    activate(output)        the scores of an item → values that an ensemble can average
+    decode(row, items, …)   the prediction for a row, from the outputs of its items
+    measure(rows, predicted) metrics by name, higher is better, including `main_metric`
     written(row, predicted) a prediction as a line of text, for the command `predict`
     settle(rows, predicted) what dev rows decide after training, such as a threshold
-    explain(rows, predicted) more fields of Scores, such as the confusions; may be left out
+    explain(rows, predicted) more fields of Scores, such as the confusion matrix; optional
+    learn_foreign(config, …) read a config.json of `transformers`; optional
 
-An `Item` gets one output of the head. It holds one sequence, or several that are seen together (a
-choice each); a long row may become several items, each with the row's index. `self.labels`,
-`self.config` and `self.coder` are there when `encode` is called.
+An `Item` gets one output of the head. It has one sequence, or several that are seen together (one
+per choice); a long row may become several items, each with the row's index. `self.labels`,
+`self.config` and `self.coder` are set when `encode` is called.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence as Several
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence as Several
+from copy import deepcopy
+from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 
-from sememe.errors import InputError, OptionError
-from sememe.networks.installed import need_torch
+from sememe.contract import KINDS, Model, checked_finite
+from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.examples.labelled.rows import LabelledRows
+from sememe.models.fitting import Prepared, Request, fit
+from sememe.models.huggingface.layout import CONFIG, finetuned_for
+from sememe.nn.encoders import Backbone, Coder, Earlier, Reads
+from sememe.nn.heads import Head
 from sememe.options import changed
 from sememe.progress import History, Reporter, as_reporter
-from sememe.storage.folder import check_replaceable
-from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.encoding import Coder
-from sememe.tasks.items import Item
-from sememe.tasks.scores import Scores
+from sememe.storage.folder import (
+    MANIFEST,
+    check_replaceable,
+    read_errors,
+    read_json,
+    read_manifest,
+    reads_artifact,
+    write_folder,
+    write_json,
+)
+from sememe.tasks.config import FinetuneConfig, Scores
+from sememe.tasks.objective import Item, TaskObjective, run_items
+from sememe.tasks.training import prepare_rows
+from sememe.text.settings import TextSettings
+from sememe.training.distributed import joined
+from sememe.vectors import WordVectors
 
-if TYPE_CHECKING:
-    from sememe.examples.labelled import Rows
-    from sememe.networks.heads import Head
-    from sememe.tasks.objective import TaskObjective
+FORMAT = 1
+KIND = "task"  # what sememe.json says
+HISTORY, MEMBER = "history.json", "member-{}"
+_ROWS_AT_ONCE = 4_096  # written together
 
 
-class Task:
-    """The base of the tasks; see above for what each fills in."""
+def _by_name(value: Any) -> Any:
+    """A prediction as a dict, including those inside lists."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _by_name(part) for name, part in value._asdict().items()}
+    return [_by_name(part) for part in value] if isinstance(value, (list, tuple)) else value
 
-    name: ClassVar[str]
+
+def _aligned(predicted: Iterable[Any], gaps: Several[int]) -> Iterator[Any]:
+    """Predictions in the order of all rows, with None for each that was left out."""
+    waiting, place = Counter(gaps), -1
+    for place, one in enumerate(predicted):
+        yield from repeat(None, waiting[place])
+        yield one
+    yield from repeat(None, waiting[place + 1])
+
+
+class Task(Model, ABC):
+    """The base of all tasks; the module docstring lists what a subclass fills in."""
+
     main_metric: ClassVar[str]
+    reads: ClassVar[Reads] = "texts"
     config_class: ClassVar[type[FinetuneConfig]] = FinetuneConfig
     has_labels: ClassVar[bool] = True
-    kind: ClassVar[str] = "task"  # what sememe.json says
+    learns: ClassVar[tuple[str, ...]] = ()  # keys that self.learned must have
 
     def __init__(self, model: Any, *, labels: Several[str] | None = None, **options: Any) -> None:
         """Take the model to start from and options of FinetuneConfig.
 
-        `model` is the folder of a BERT or GPT (ours, Hugging Face's, or one that was fine-tuned
-        before), of an ELMo, a ULMFiT or word vectors; such a model itself; or a network with its
-        tokenizer. `labels` fixes which labels there are and their order; left out, they are those
-        of the training rows.
+        `model` is a folder: of a BERT or GPT (of sememe, Hugging Face, or an earlier fine-tuning),
+        of an ELMo, a ULMFiT or word vectors; or such a model itself; or a network with its
+        tokenizer. `labels` fixes the labels and their order; by default they are those of the
+        training rows.
         """
         if labels is not None and not self.has_labels:
-            raise OptionError(f"{type(self).__name__} has no labels to give.")
+            raise OptionError(f"{type(self).__name__} takes no labels.")
         self.model = model
         self.given_labels = None if labels is None else list(labels)
         self.config = changed(self.config_class(), type(self).__name__, options)
+        self.columns: dict[str, Any] = {}  # columns of the training rows, by role
+        self.encoding = "utf-8"  # of the training files
+        self.text = TextSettings()  # how `embed` and `embed_words` tokenize texts
         self.labels: list[str] = list(labels or [])
         self.objective: TaskObjective | None = None
         self.others: list[TaskObjective] = []  # the other members of an ensemble
-        self.coder: Coder
+        self.backbone: Backbone  # the encoder and its tokenizer, once there is one
         self.history = History()
-        self.scores: Scores | None = None  # on the dev rows, with the weights that are kept
+        self.scores: Scores | None = None  # on the dev rows, with the final weights
         self.plan: dict[str, Any] = {}
-        self.precision = ""  # in which it was trained, whatever the options leave open
-        self.trials: list[dict[str, Any]] = []  # the runs that this one was chosen from
-        # What a subclass learns from rows beside its weights and needs again: JSON's values.
+        self.precision = ""  # of the training, even if the options say "auto"
+        self.trials: list[dict[str, Any]] = []  # the runs from which this one was chosen
+        # What a subclass learns from rows besides its weights, as JSON values.
         self.learned: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -86,56 +127,111 @@ class Task:
         state += f", {len(self.others) + 1} members" if self.others else ""
         return f"{type(self).__name__}({state})"
 
+    @property
+    def coder(self) -> Coder:
+        """What turns texts into ids."""
+        return self.backbone.coder
+
+    def to(self, device: str) -> Self:
+        """Use a device (cpu, cuda, auto) from now on."""
+        self.config = changed(self.config, "to", {"device": device})
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        """The task, its encoder, its options and its dev scores."""
+        if self.objective is None:
+            return {**super().describe(), "options": self.config.to_dict()}
+        return {**self.manifest(), **super().describe()}
+
+    def lacking(self) -> dict[str, str]:
+        """Vectors and attention, unless the encoder is a BERT or GPT."""
+        if self.objective is not None and self.backbone.has_model:
+            return {}
+        reason = "its encoder is not a BERT or GPT"
+        if self.objective is None:
+            reason = "it is not trained yet"
+        others = {*KINDS[self.kind].capabilities} - {"predict", "encoder"}
+        return dict.fromkeys(others, reason)
+
+    def answering(self, capability: str) -> Model:
+        """The fine-tuned network as a model of its own kind, for vectors and attention."""
+        self.require(capability)
+        self._need_fit().precision = torch.float32  # the precision of every model's vectors
+        base: Model = self.backbone.model().to(self.config.device)
+        base.text = self.text
+        return base
+
+    @property
+    def words(self) -> WordVectors:
+        """One vector per word of the fine-tuned network."""
+        return self.answering("words").words
+
+    def attention(self, text: str, other: str | None = None, **options: Any) -> Any:
+        """The attention of the fine-tuned network over a text, or between a text and another."""
+        return self.answering("attention").attention(text, other, **options)
+
+    def encoder(self, reads: Reads, config: FinetuneConfig) -> Backbone:
+        """The fine-tuned encoder and its head, for another task to continue from."""
+        objective = self._need_fit()
+        backbone = self.backbone.again(objective.encoder, reads, config)
+        head = deepcopy(objective.head)
+        backbone.earlier = Earlier(head, list(self.labels), objective.encoder.width)
+        return backbone
+
     # ---- what a subclass fills in ---------------------------------------------------------
 
-    def read(self, data: Any, *, labelled: bool, **reading: Any) -> Rows:
-        """Read rows from paths or a Python list; `labelled` rows must say what they are.
+    @abstractmethod
+    def read(self, data: Any, *, labelled: bool, **reading: Any) -> LabelledRows:
+        """Read rows from paths or a Python list; with `labelled`, every row needs its label.
 
-        `reading` goes on to the reader: columns, skip_bad, encoding, on_note. A label that is not
-        in self.labels, once there are some, is an error with file and line.
+        `reading` is passed to the reader: columns, skip_bad, encoding, on_note. The default columns
+        are those of the training rows, self.columns. Once self.labels is set, an unknown label is
+        an error with file and line.
         """
-        raise NotImplementedError
 
     def labels_of(self, rows: Several[Any]) -> list[str]:
-        """The labels of training rows, in the order of their numbers.
+        """The labels of training rows, in the order of their ids.
 
-        Other things to be learned from the rows go into self.learned here.
+        Anything else to be learned from the rows goes into self.learned.
         """
         return []
 
+    @abstractmethod
     def encode(self, rows: Several[Any]) -> list[Item]:
-        """Turn rows into items; those of rows with labels have targets."""
-        raise NotImplementedError
+        """Turn rows into items, with targets if the rows have labels."""
 
+    @abstractmethod
     def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Head:
-        """A new head for vectors of that width; the caller draws its weights."""
-        raise NotImplementedError
+        """A new head for vectors of that width; the caller initializes its weights."""
 
     def activate(self, output: np.ndarray) -> np.ndarray:
-        """Turn the scores of an item into numbers that `decode` takes and ensembles average."""
+        """Turn the scores of an item into values for `decode` that an ensemble can average."""
         return output
 
+    @abstractmethod
     def decode(self, row: Any, items: Several[Item], outputs: Several[np.ndarray]) -> Any:
         """The prediction for a row, from the activated outputs of its items."""
-        raise NotImplementedError
 
-    def score(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, float]:
-        """Figures by name, the higher the better; `main_metric` is one of them."""
-        raise NotImplementedError
+    @abstractmethod
+    def measure(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, float]:
+        """Metrics by name, the higher the better; `main_metric` is one of them."""
 
     def settle(self, rows: Several[Any], predictions: Several[Any]) -> None:
-        """Learn from the dev rows, if any, what the weights do not say, such as a threshold.
+        """Learn from the dev rows, if any, what the weights do not contain, such as a threshold.
 
-        It replaces self.learned (the run is known by what was there before).
+        It replaces self.learned; the value before identifies the run.
         """
 
     def explain(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, Any]:
         """More fields of Scores."""
         return {}
 
+    @abstractmethod
     def written(self, row: Any, prediction: Any, *, num: int, has_chances: bool) -> str:
-        """A prediction as a line of text: its `num` likeliest values, with probabilities if any."""
-        raise NotImplementedError
+        """A prediction as text: its `num` most likely values, with probabilities if requested."""
+
+    def learn_foreign(self, content: dict[str, Any], folder: Path) -> None:
+        """Set self.learned from a config.json of `transformers` and the files next to it."""
 
     # ---- the verbs ------------------------------------------------------------------------
 
@@ -146,52 +242,106 @@ class Task:
         dev: Any = None,
         out: str | Path | None = None,
         resume: bool = False,
+        overwrite: bool = False,
         progress: Reporter | bool | None = None,
         **reading: Any,
     ) -> Self:
-        """Learn from labelled rows: paths, or a list of rows, tuples or dicts.
+        """Fine-tune on labelled rows: paths, or a list of rows, tuples or dicts.
 
-        `dev` rows choose the best weights; left out, a share of the training rows is held out for
-        that, False: none. With `out` the task is saved there, checkpoints lie beside it while it
-        trains, and `resume` continues from the last one. `reading` says how data is read:
-        columns={"text": "review"}, skip_bad=True, encoding.
+        `dev` rows choose the best weights; by default some of the training rows are held out, with
+        False none. With `out` the task is saved there, with checkpoints next to it during training;
+        `resume` continues from the last one; `overwrite` allows replacing an existing task.
+        `reading` says how data is read: columns={"text": "review"}, skip_bad=True, encoding.
         """
-        need_torch()
-        from sememe.tasks.fitting import fit
-        from sememe.tasks.preparing import Request
+        with joined() as processes:
+            request = Request(
+                dev=dev, out=out, resume=resume, overwrite=overwrite, reading=reading,
+                reporter=as_reporter(progress), processes=processes, saved_kind=KIND,
+            )  # fmt: skip
+            return fit(self, train, request)
 
-        if out is not None:
-            check_replaceable(Path(out), self.kind)
-        elif resume:
-            raise OptionError("To resume, `out` must say where the task was to be saved.")
-        request = Request(
-            dev=dev, out=None if out is None else Path(out), resume=resume,
-            reporter=as_reporter(progress), reading=reading,
-        )  # fmt: skip
-        fit(self, train, request)
-        return self
+    def prepare(self, train: Any, request: Request) -> Prepared:
+        """Open the model and the rows; return the run's plan and the function that trains."""
+        return prepare_rows(self, train, request)
+
+    def settle_by(self, rows: Several[Any], items: Several[Item]) -> None:
+        """Call `settle` with the dev rows, and score their predictions."""
+        if not rows:
+            self.settle([], [])
+            return
+        outputs = self.activated(items)
+        self.settle(rows, self.decoded(rows, items, outputs))
+        self.scores = self.scored(rows, self.decoded(rows, items, outputs))
+
+    def take_over(self, other: Self) -> None:
+        """Take over the state of another task of the same kind, except for its options."""
+        self.objective, self.backbone = other.objective, other.backbone
+        self.history, self.scores, self.plan = other.history, other.scores, other.plan
+        self.precision, self.learned = other.precision, other.learned
+        self.trials, self.others = other.trials, other.others
+        self.columns, self.encoding = other.columns, other.encoding
 
     def predict(self, data: Any, **reading: Any) -> list[Any]:
-        """Predict every row of paths or a list; labels in it, if any, are not looked at."""
+        """Predict every row of paths or of a list; labels in them are ignored.
+
+        An empty line, or a bad row that `skip_bad` skips, gets None.
+        """
         self._need_fit()
-        return self.predict_rows(self.read(data, labelled=False, **reading))
+        if isinstance(data, list | tuple) and not data:
+            return []
+        rows = self._rows(data, labelled=False, **reading)
+        return [*_aligned(self.predict_rows(rows), rows.gaps)]
 
     def predict_rows(self, rows: Several[Any]) -> list[Any]:
-        """Predict rows that are read already."""
+        """Predict rows that have already been read."""
         items = self.encode(rows) if len(rows) else []
         return self.decoded(rows, items, self.activated(items))
 
-    def activated(self, items: Several[Item]) -> list[np.ndarray]:
-        """The activated output of each item; an ensemble gives the mean over its members."""
-        from sememe.tasks.inference import run
+    def predict_lines(
+        self,
+        data: Any,
+        *,
+        k: int = 1,
+        threshold: float = 0.0,
+        has_chances: bool = False,
+        to_json: Callable[[Any], str] | None = None,
+        label_prefix: str = "",
+        **reading: Any,
+    ) -> Iterator[str]:
+        """Each row's prediction as a line of text with its `k` most likely values, or as JSON.
 
+        A skipped row gets an empty line, or null.
+        """
+        if threshold:
+            raise OptionError("threshold is only for fastText classifiers.")
+        if k == 0 or k < -1:
+            raise OptionError(f"k must be a number of labels, or -1 for all, not {k}.")
+        self._need_fit()
+        rows = self._rows(data, labelled=False, **reading)
+        parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
+        pairs = (pair for part in parts for pair in zip(part, self.predict_rows(part), strict=True))
+        for pair in _aligned(pairs, rows.gaps):
+            if to_json is not None:
+                yield to_json(pair and _by_name(pair[1]))
+            else:
+                yield self.written(*pair, num=k, has_chances=has_chances) if pair else ""
+
+    def activated(self, items: Several[Item]) -> list[np.ndarray]:
+        """The activated output of each item, averaged over the members of an ensemble."""
         members = [
-            [self.activate(output) for output in run(objective, items, self.config)]
+            [self.activate(output) for output in run_items(objective, items, self.config)]
             for objective in (self._need_fit(), *self.others)
         ]
-        return (
+        outputs = (
             [np.mean(own, 0) for own in zip(*members, strict=True)] if self.others else members[0]
         )
+        return checked_finite(KINDS[self.kind].title, outputs)
+
+    def _rows(self, data: Any, *, labelled: bool, **reading: Any) -> LabelledRows:
+        """Read rows in the encoding of the training rows, unless another is given."""
+        if "encoding" not in reading and self.encoding != "utf-8" and "on_note" in reading:
+            reading["on_note"](f"Rows are read as {self.encoding}, as in training (--encoding).")
+        return self.read(data, labelled=labelled, **{"encoding": self.encoding, **reading})
 
     def _need_fit(self) -> TaskObjective:
         if self.objective is None:
@@ -201,7 +351,7 @@ class Task:
     def decoded(
         self, rows: Several[Any], items: Several[Item], outputs: Several[np.ndarray]
     ) -> list[Any]:
-        """The prediction for each row from the outputs of all items."""
+        """Each row's prediction, from the outputs of all items."""
         own: list[list[int]] = [[] for _ in rows]
         for index, item in enumerate(items):
             own[item.row_index].append(index)
@@ -210,14 +360,27 @@ class Task:
             for row, indices in zip(rows, own, strict=True)
         ]
 
-    def evaluate(self, data: Any, **reading: Any) -> Scores:
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        k: int = 1,
+        threshold: float = 0.0,
+        label_prefix: str = "",
+        **reading: Any,
+    ) -> Scores:
         """Score the predictions for labelled rows."""
+        if k != 1 or threshold:
+            name = "threshold" if threshold else "k"
+            raise OptionError(
+                f"{name} is only for fastText classifiers; a task gives one answer per row."
+            )
         self._need_fit()
-        rows = self.read(data, labelled=True, **reading)
+        rows = self._rows(data, labelled=True, **reading)
         begun_s = time.monotonic()
         predictions = self.predict_rows(rows)
         return self.scored(
-            rows, predictions, num_skipped=getattr(rows, "num_skipped", 0),
+            rows, predictions, num_skipped=rows.num_skipped,
             seconds=round(time.monotonic() - begun_s, 3),
         )  # fmt: skip
 
@@ -225,29 +388,120 @@ class Task:
         """The scores of predictions."""
         if not len(rows):
             raise InputError("There are no rows to score.")
-        figures = self.score(rows, predictions)
+        metrics = self.measure(rows, predictions)
         metric = self.config.metric or self.main_metric
-        if metric not in figures:
-            raise OptionError(f"metric must be one of {', '.join(figures)}, not {metric!r}.")
+        if metric not in metrics:
+            raise OptionError(f"metric must be one of {', '.join(metrics)}, not {metric!r}.")
         explained = self.explain(rows, predictions)
-        return Scores(figures=figures, main_metric=metric, num_rows=len(rows), **explained, **more)
+        return Scores(metrics=metrics, main_metric=metric, num_rows=len(rows), **explained, **more)
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder that appears whole or not at all; `transformers` opens it where it can."""
-        from sememe.tasks.folder import save
+        """Write a folder atomically; `transformers` can open it if it has the same head.
 
-        save(self, Path(folder))
+        It holds the files of the backbone, the head, and further members of an ensemble.
+        """
+        check_replaceable(Path(folder), KIND)
+        if self.objective is None:
+            raise OptionError("This task has nothing to save yet: call fit first.")
+        with write_folder(Path(folder)) as scratch:
+            self.backbone.write_member(self.objective, scratch, self.labels)
+            for number, objective in enumerate(self.others, 2):
+                member = scratch / MEMBER.format(number)
+                member.mkdir()
+                self.backbone.write_member(objective, member, self.labels)
+            self.backbone.write(scratch)
+            self.history.save(scratch / HISTORY)
+            write_json(scratch / MANIFEST, self.manifest())
+
+    def manifest(self) -> dict[str, Any]:
+        """What sememe.json says about the task."""
+        return {
+            **self.backbone.manifest(self.objective),
+            "kind": KIND,
+            "format": FORMAT,
+            "task": self.kind,
+            "labels": self.labels,
+            "columns": self.columns,
+            "encoding": self.encoding,
+            "learned": self.learned,
+            "members": len(self.others) + 1,
+            "options": self.config.to_dict(),
+            "precision": self.precision,
+            "scores": None if self.scores is None else self.scores.to_dict(),
+            "trials": self.trials,
+            "metrics": self.history.last(),
+            "plan": self.plan,
+        }
 
     @classmethod
+    @reads_artifact
     def load(cls, folder: str | Path) -> Self:
-        """Open a task that was saved by `fit` or `save`, or a BERT fine-tuned by transformers."""
-        need_torch()
-        from sememe.errors import ArtifactError
-        from sememe.tasks.folder import load
-        from sememe.tasks.foreign import foreign_name, load_foreign
-
-        place = Path(folder)
-        task = load_foreign(cls, place) if foreign_name(place) else load(place)
+        """Open a task saved by `fit` or `save`, or a BERT fine-tuned with transformers."""
+        folder = Path(folder)
+        if (name := finetuned_for(folder)) is not None:
+            return cls._load_foreign(KINDS[name].cls(), folder)
+        manifest = read_manifest(folder, FORMAT, KIND)
+        with read_errors(folder / MANIFEST):
+            # The device of the training does not fix that of later calls.
+            options = manifest["options"] | {"device": "auto", "precision": "auto", "workers": 0}
+            own = KINDS[manifest["task"]].cls()
+            task = own(folder, labels=manifest["labels"] or None, **options)
+            scores = manifest["scores"]
+            task.scores = Scores.from_dict(scores) if scores else None
+            task.learned, task.trials = dict(manifest["learned"]), manifest["trials"]
+            if missing := {*own.learns} - {*task.learned}:
+                raise KeyError(*missing)
+            task.columns = dict(manifest.get("columns", {}))
+            task.encoding = str(manifest.get("encoding", "utf-8"))
+            num_members = int(manifest["members"])
+            backbone = KINDS[manifest["network"]].backbone_class()
         if not isinstance(task, cls):
-            raise ArtifactError(f"{folder} is a task of kind {task.name}, not {cls.name}.")
+            raise ArtifactError(f"{folder} is a task of kind {task.kind}, not {cls.kind}.")
+        task.backbone = backbone.read(folder, manifest, task.config)
+        task.objective = task._member(task.backbone.encoder, folder)
+        for number in range(2, num_members + 1):
+            place = folder / MEMBER.format(number)
+            encoder = task.backbone.new_encoder(place, task.config)
+            task.others.append(task._member(encoder, place))
+        task.history = History.load(folder / HISTORY)
+        task.plan, task.precision = manifest.get("plan", {}), manifest.get("precision", "")
         return task
+
+    def _member(self, encoder: Any, folder: Path) -> TaskObjective:
+        """An encoder with the task's head, with the weights of a folder."""
+        head = self.make_head(encoder.width, dropout=encoder.dropout, has_bias=encoder.has_bias)
+        objective = TaskObjective(encoder, head, lm_weight=self.config.lm_weight).eval()
+        self.backbone.fill(objective, folder)
+        return objective
+
+    @classmethod
+    def _load_foreign(cls, own: type[Task], folder: Path) -> Self:
+        # Their files do not say whether a label is of one text or of two; the caller must.
+        chosen: Any = cls if issubclass(cls, own) else own
+        if not issubclass(chosen, cls):
+            raise ArtifactError(f"{folder} was fine-tuned for {own.kind}, not {cls.kind}.")
+        content = read_json(folder / CONFIG)
+        if content.get("problem_type") == "multi_label_classification":
+            raise ArtifactError(
+                f"{folder} gives a text several labels at once, which no task here does: only "
+                "heads for one label a text can be opened."
+            )
+        longest = int(content.get("max_position_embeddings", 512))
+        length = min(longest, max(chosen.config_class().length, 512))
+        labels = _labels(content, folder) if chosen.has_labels else None
+        task: Self = chosen(folder, labels=labels, length=length)
+        task.backbone = KINDS["bert"].backbone_class().read(folder, {}, task.config)
+        task.objective = task._member(task.backbone.encoder, folder)
+        task.learn_foreign(content, folder)
+        return task
+
+
+def _labels(content: dict[str, Any], folder: Path) -> list[str]:
+    names = content.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}  # what theirs are then
+    try:
+        labels = [names[number] for number in sorted(names, key=int)]
+        if any(isinstance(label, (dict, list)) for label in labels):
+            raise TypeError
+        return labels
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(f"{folder / CONFIG} names its labels in no order.") from error

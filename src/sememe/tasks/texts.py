@@ -1,43 +1,274 @@
-"""Rows of texts as items: one text, or two, in one order or both."""
+"""Tasks over texts: a text or a pair in; a label, a score, or the right choice out.
 
-from __future__ import annotations
+Each is a linear map of a sequence's vector; a pair is one sequence.
+"""
 
-from collections.abc import Callable
+import math
 from collections.abc import Sequence as Several
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sememe.examples.labelled import TextRow
-from sememe.tasks.encoding import Coder
-from sememe.tasks.items import Item
+from sememe import metrics
+from sememe.errors import InputError
+from sememe.examples.labelled.rows import LabelledRows, TextRow
+from sememe.examples.labelled.texts import read_texts, sorted_labels
+from sememe.nn.encoders import Reads
+from sememe.nn.heads import ChoiceHead, ClassHead, ScoreHead
+from sememe.tasks.config import beside_majority
+from sememe.tasks.objective import Item, Target, encode_texts
+from sememe.tasks.task import Task
 
-Target = Callable[[TextRow], np.ndarray | None]
+# Scores in this range, such as 0 to 5, are learned unchanged; others are standardized first.
+_LARGEST = 10.0
 
 
-def encode_texts(
-    coder: Coder, rows: Several[TextRow], target: Target, *, both_orders: bool = False
-) -> list[Item]:
-    """One item for each row: its text, or its two texts as one sequence or as both orders."""
-    firsts = coder.encode([row.text for row in rows])
-    seconds = iter(coder.encode([row.second for row in rows if row.second is not None]))
-    items = []
-    for index, (row, first) in enumerate(zip(rows, firsts, strict=True)):
-        if row.second is None:
-            framed = [coder.frame(first.ids)]
-        else:
-            second = next(seconds)
-            framed = [coder.frame(first.ids, second.ids)]
-            if both_orders:
-                framed.append(coder.frame(second.ids, first.ids))
-        items.append(
-            Item(
-                tuple(one.sequence for one in framed), index, target(row),
-                is_cut=any(one.is_cut for one in framed),
-            )
+class Label(NamedTuple):
+    """The most likely label of a row, and the probability of every label."""
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+class TextTask(Task):
+    """A task over rows of one or two texts."""
+
+    def read(self, data: Any, *, labelled: bool, **reading: Any) -> LabelledRows[TextRow]:
+        """Read texts with the task's targets: labels, scores or choices."""
+        known = self.labels if labelled and self.labels else None
+        return read_texts(
+            data, kind=self.kind, earlier=self.columns, labels_known=known, labelled=labelled,  # type: ignore[arg-type]
+            **reading,
         )  # fmt: skip
-    return items
 
 
-def is_gpt(coder: Coder) -> bool:
-    """Whether sequences are made for a GPT."""
-    return coder.kind == "gpt"
+def _written(ranked: Several[tuple[Any, float]], num: int, has_chances: bool) -> str:
+    """The `num` most likely values (all if negative), with or without their probabilities."""
+    best = sorted(ranked, key=lambda pair: -pair[1])[: None if num < 0 else num]
+    return " ".join(f"{name} {p:.6g}" if has_chances else str(name) for name, p in best)
+
+
+class Classify(TextTask):
+    """One label for each text.
+
+    task = sememe.Classify("runs/bert").fit("train.tsv", dev="dev.tsv", out="runs/topics")
+    """
+
+    kind = "classify"
+    reads: ClassVar[Reads] = "text"
+    main_metric = "accuracy"
+
+    def labels_of(self, rows: Several[TextRow]) -> list[str]:
+        """The labels of the rows: numbers sorted by value, others by character."""
+        labels = sorted_labels(str(row.label) for row in rows)
+        if len(labels) < 2:
+            raise InputError(
+                f"Every row has the label {labels[0]!r}: a task needs at least two labels."
+                if labels
+                else "There are no training rows."
+            )
+        return labels
+
+    def encode(self, rows: Several[TextRow]) -> list[Item]:
+        """One sequence per text."""
+        return encode_texts(self.coder, rows, self.target())
+
+    def target(self) -> Target:
+        """A function from a row to the id of its label, if it has a known one."""
+        numbers = {label: np.array(n, np.int64) for n, label in enumerate(self.labels)}
+        return lambda row: None if row.label is None else numbers.get(row.label)
+
+    def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
+        """A linear map to the labels."""
+        return ClassHead(width, len(self.labels), dropout=dropout, has_bias=has_bias)
+
+    def activate(self, output: np.ndarray) -> np.ndarray:
+        """Probabilities."""
+        return softmax(output)
+
+    def decode(self, row: TextRow, items: Several[Item], outputs: Several[np.ndarray]) -> Label:
+        """The most likely label."""
+        (chances,) = outputs
+        best = int(chances.argmax())
+        probabilities = dict(zip(self.labels, map(float, chances), strict=True))
+        return Label(self.labels[best], float(chances[best]), probabilities)
+
+    def written(self, row: TextRow, prediction: Label, *, num: int, has_chances: bool) -> str:
+        """The most likely labels."""
+        return _written([*prediction.probabilities.items()], num, has_chances)
+
+    def measure(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, float]:
+        """Accuracy, Matthews correlation and F1: macro and, of two labels, that of the second."""
+        gold, said = [str(row.label) for row in rows], [one.label for one in predictions]
+        scores = {"accuracy": metrics.accuracy(gold, said)}
+        if len(self.labels) == 2:
+            scores["f1"] = metrics.binary_f1(gold, said, self.labels[1])
+        scores["macro_f1"] = metrics.f1(gold, said, "macro")
+        scores["matthews"] = metrics.matthews(gold, said)
+        return scores
+
+    def explain(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, Any]:
+        """The confusion matrix, and the score of the most frequent label."""
+        gold, said = [str(row.label) for row in rows], [one.label for one in predictions]
+        table = metrics.confusion_matrix(gold, said, self.labels).counts
+        more = beside_majority(gold, said)
+        return {"labels": list(self.labels), "confusion": table.tolist(), **more}
+
+
+class Pairs(Classify):
+    """One label for each pair of texts.
+
+    task = sememe.Pairs("runs/bert").fit("train.tsv", dev="dev.tsv", out="runs/follows")
+    """
+
+    kind = "pairs"
+    reads = "texts"
+
+    def encode(self, rows: Several[TextRow]) -> list[Item]:
+        """Both texts in one sequence, or in both orders."""
+        both = self.config.both_orders == "yes"
+        return encode_texts(self.coder, rows, self.target(), both_orders=both)
+
+
+class PredictedScore(NamedTuple):
+    """The predicted score of a row."""
+
+    score: float
+
+
+class Regress(TextTask):
+    """A number for each text or pair of texts, learned by squared error.
+
+    task = sememe.Regress("runs/bert").fit("train.tsv", dev="dev.tsv", out="runs/similar")
+    """
+
+    kind = "regress"
+    has_labels = False
+    main_metric = "pearson"
+
+    def labels_of(self, rows: Several[TextRow]) -> list[str]:
+        """No labels; but large scores are standardized by their mean and standard deviation.
+
+        A head starts near 0 and moves slowly.
+        """
+        scores = np.array([row.score for row in rows], np.float64)
+        if len(scores) and np.abs(scores).max() > _LARGEST:
+            spread = float(scores.std()) or 1.0
+            self.learned = {"mean": float(scores.mean()), "spread": spread}
+        return []
+
+    def encode(self, rows: Several[TextRow]) -> list[Item]:
+        """One sequence, or both orders if the pair is symmetric."""
+        choice = self.config.both_orders
+        both = choice == "yes" or (choice == "auto" and self.coder.is_gpt)
+        return encode_texts(self.coder, rows, self._target, both_orders=both)
+
+    def _target(self, row: TextRow) -> np.ndarray | None:
+        if row.score is None or math.isnan(row.score):
+            return None
+        mean, spread = self._scale
+        return np.array((row.score - mean) / spread, np.float32)
+
+    @property
+    def _scale(self) -> tuple[float, float]:
+        return self.learned.get("mean", 0.0), self.learned.get("spread", 1.0)
+
+    def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
+        """A linear map to one number."""
+        return ScoreHead(width, 1, dropout=dropout, has_bias=has_bias)
+
+    def decode(
+        self, row: TextRow, items: Several[Item], outputs: Several[np.ndarray]
+    ) -> PredictedScore:
+        """The score on the scale of the training rows."""
+        mean, spread = self._scale
+        return PredictedScore(mean + spread * float(outputs[0][0]))
+
+    def written(
+        self, row: TextRow, prediction: PredictedScore, *, num: int, has_chances: bool
+    ) -> str:
+        """The score."""
+        return f"{prediction.score:.6g}"
+
+    def measure(
+        self, rows: Several[TextRow], predictions: Several[PredictedScore]
+    ) -> dict[str, float]:
+        """Pearson and Spearman correlation with the true scores."""
+        gold = [float(row.score) for row in rows if row.score is not None]
+        said = [one.score for one in predictions]
+        return {"pearson": metrics.pearson(gold, said), "spearman": metrics.spearman(gold, said)}
+
+
+class Choice(NamedTuple):
+    """The most likely choice of a row, counted from 0, and the probability of each."""
+
+    number: int
+    text: str
+    probabilities: tuple[float, ...]
+
+
+class Choose(TextTask):
+    """The right one of several choices, as in SWAG, RACE and Story Cloze.
+
+    task = sememe.Choose("runs/bert").fit("train.csv", dev="dev.csv", out="runs/endings")
+    """
+
+    kind = "choose"
+    has_labels = False
+    main_metric = "accuracy"
+
+    def encode(self, rows: Several[TextRow]) -> list[Item]:
+        """One sequence per choice: context, separator, question with choice.
+
+        For a GPT the question is with the context (Radford et al. 2018, 3.3).
+        """
+        texts = [self._texts(row) for row in rows]
+        firsts = self.coder.encode([first for first, _ in texts])
+        seconds = iter(self.coder.encode([one for _, choices in texts for one in choices]))
+        items = []
+        for index, (row, first) in enumerate(zip(rows, firsts, strict=True)):
+            framed = [self.coder.frame(first.ids, next(seconds).ids) for _ in texts[index][1]]
+            is_cut = any(one.is_cut for one in framed)
+            target = None if row.label is None else np.array(int(row.label), np.int64)
+            items.append(Item(tuple(one.sequence for one in framed), index, target, is_cut=is_cut))
+        return items
+
+    def _texts(self, row: TextRow) -> tuple[str, list[str]]:
+        choices = list(row.choices or ())
+        if not row.second:
+            return row.text, choices
+        if self.coder.is_gpt:
+            return f"{row.text} {row.second}", choices
+        return row.text, [f"{row.second} {choice}" for choice in choices]
+
+    def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
+        """A linear map to one number for each choice."""
+        return ChoiceHead(width, 1, dropout=dropout, has_bias=has_bias)
+
+    activate = Classify.activate
+
+    def decode(self, row: TextRow, items: Several[Item], outputs: Several[np.ndarray]) -> Choice:
+        """The most likely choice."""
+        (chances,) = outputs
+        best = int(chances.argmax())
+        return Choice(best, (row.choices or ())[best], tuple(map(float, chances)))
+
+    def written(self, row: TextRow, prediction: Choice, *, num: int, has_chances: bool) -> str:
+        """The most likely choices, counted from 0."""
+        return _written([*enumerate(prediction.probabilities)], num, has_chances)
+
+    def measure(self, rows: Several[TextRow], predictions: Several[Choice]) -> dict[str, float]:
+        """The accuracy."""
+        gold = [int(str(row.label)) for row in rows]
+        return {"accuracy": metrics.accuracy(gold, [one.number for one in predictions])}
+
+    def explain(self, rows: Several[TextRow], predictions: Several[Choice]) -> dict[str, Any]:
+        """What the most frequent place of the right choice scores."""
+        return beside_majority([str(r.label) for r in rows], [str(p.number) for p in predictions])
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Probabilities from scores over the last axis."""
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    return shares / shares.sum(-1, keepdims=True)

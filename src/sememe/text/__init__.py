@@ -1,6 +1,6 @@
 """Reading text: files, folders, pipes or Python iterables in, sentences of words out.
 
-The way of the data: `documents` reads any format into batches of UTF-8 documents, `words`,
-`sentences` and `chinese` cut them, `stream` joins both over every core, `library` is the corpus
-that everybody has. What leaves the room is `records.Records`.
+The flow of data: `sources` finds and opens files, `documents` reads any format into batches of
+UTF-8 documents, `words` and `chinese` tokenize them, `stream` does both on all cores, `library` is
+the built-in corpus, `tables` reads csv, tsv, json and parquet. The result is `words.Records`.
 """

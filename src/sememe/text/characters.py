@@ -1,11 +1,15 @@
-"""What each character is for a segmenter: a class and a lower-case form for every code point.
+"""What a segmenter knows: the class and lower case of every code point, and how sentences end.
 
 `classify` is the definition (a reading of UAX #29, see words.py); the tables are made from it.
+
+A sentence ends at a newline; at 。！？；and their kin whatever follows; and at `.`, `!`, `?` or `…`
+when space follows (after closing quotes or brackets), unless the next word starts in lower case.
+A single full stop after a title ("Dr."), an initial ("J."), a dotted abbreviation ("e.g.") or,
+before a number, after "No." and its kin ends nothing; two or more ("...") are an ellipsis.
 """
 
-from __future__ import annotations
-
 import unicodedata
+from collections.abc import Collection
 from functools import cache
 
 import numpy as np
@@ -26,7 +30,7 @@ COMMA = 11  # joins digits
 PERIOD = 12  # joins digits; may end a sentence
 TERMINATOR = 13  # ! ? …: ends a sentence if space and no lower-case letter follow
 FULL_STOP = 14  # 。！？；।: ends a sentence whatever follows
-BRACKET = 15  # quotes and brackets: may stand between a terminator and the space
+BRACKET = 15  # quotes and brackets: may be between a terminator and the space
 CLASS_MASK = 15
 UPPER = 16  # flag: upper or title case
 LOWER = 32  # flag: lower case
@@ -49,13 +53,16 @@ _CATEGORIES = {
     "Zs": SPACE, "Pi": BRACKET | OPENING, "Pf": BRACKET, "Ps": BRACKET | OPENING, "Pe": BRACKET,
 }  # fmt: skip
 
+# Chinese characters: the unified ideographs, their extensions and the compatibility forms.
+_HAN = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x323AF))
+# With radicals, kana and bopomofo. Token stores depend on these: see stream.RULES_VERSION.
 _IDEOGRAPHS = (
-    (0x2E80, 0x2FDF), (0x3005, 0x3007), (0x3021, 0x3029), (0x3038, 0x303B), (0x3041, 0x3096),
-    (0x309D, 0x309F), (0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF),
-    (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0xFF66, 0xFF9F),
-    (0x1AFF0, 0x1B16F), (0x20000, 0x323AF),
+    *_HAN, (0x2E80, 0x2FDF), (0x3005, 0x3007), (0x3021, 0x3029), (0x3038, 0x303B),
+    (0x3041, 0x3096), (0x309D, 0x309F), (0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x3105, 0x312F),
+    (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F), (0x1AFF0, 0x1B16F),
 )  # fmt: skip
-# Beyond these there are only unassigned and private code points, all of them OTHER.
+HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in _HAN)  # for the class of a pattern
+# Beyond these all code points are unassigned or private: OTHER.
 _ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
 
 
@@ -68,9 +75,22 @@ def classify(char: str) -> int:
         return IDEOGRAPH
     if 0xFE00 <= code_point <= 0xFE0F or 0xE0100 <= code_point <= 0xE01EF:
         return FORMAT
-    if char.isspace():
-        return SPACE
-    return _CATEGORIES.get(unicodedata.category(char), OTHER)
+    return SPACE if char.isspace() else _CATEGORIES.get(unicodedata.category(char), OTHER)
+
+
+def is_han(char: str) -> bool:
+    """Whether a character is Chinese (also used in Japanese and Korean texts)."""
+    return any(first <= ord(char) <= last for first, last in _HAN)
+
+
+def is_mostly_chinese(words: Collection[str]) -> bool:
+    """Whether more than half of the words start with a Chinese character."""
+    return 2 * sum(is_han(word[0]) for word in words if word) > len(words)
+
+
+def has_ideograph(text: str) -> bool:
+    """Whether a text has a character of a script without spaces: Han or kana."""
+    return any(classify(char) & CLASS_MASK == IDEOGRAPH for char in text)
 
 
 def lower_char(char: str) -> str:
@@ -90,9 +110,7 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
         classes[code_points.start : code_points.stop] = values
         lowered = [ord(lower_char(char)) for char in chars]
         lower[code_points.start : code_points.stop] = lowered
-    for code_point in range(0x3001):
-        if chr(code_point).isspace():
-            classes[code_point] = SPACE
+    classes[[code_point for code_point in range(0x3001) if chr(code_point).isspace()]] = SPACE
     classes[0xFE00:0xFE10] = FORMAT
     classes[0xE0100:0xE01F0] = FORMAT
     for first, last in _IDEOGRAPHS:
@@ -100,3 +118,42 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
     for char, value in _SINGLES.items():
         classes[ord(char)] = value
     return classes, lower
+
+
+# ---- ends of sentences ---------------------------------------------------------------------
+
+ALWAYS = 1
+BEFORE_NUMBER = 2
+
+_NEVER_LAST = """
+mr mrs ms mx dr prof hon rev fr sr jr st ste mt messrs mme mlle mgr msgr gen col maj capt cmdr
+lt sgt cpl pvt adm brig gov pres sen rep rt supt insp det pfc
+vs cf viz approx esp incl resp ed eds trans ibid univ dept assn bros inc ltd co corp ave blvd rd
+jan feb mar apr jun jul aug sep sept oct nov dec
+bzw ca evtl ggf inkl sog usw vgl zzgl dipl ing hr abs sra srta dra ud uds sig dott avv
+"""
+_BEFORE_NUMBER = "no nos nr vol vols fig figs p pp pg art sec sect ch chap eq eqs op bd s n num pt"
+# Lower case, ASCII, at most eight letters: the kernel packs each into one 64-bit number.
+ABBREVIATIONS = dict.fromkeys(_NEVER_LAST.split(), ALWAYS)
+ABBREVIATIONS |= dict.fromkeys(_BEFORE_NUMBER.split(), BEFORE_NUMBER)
+
+# States between two words; the kernel knows them by these numbers.
+CLEAR = 0  # no end in sight
+ENDED = 1  # terminator seen, no space yet
+MAY_BREAK = 2  # terminator and space seen: the next word breaks unless in lower case
+BLOCKED = 3  # full stop of an abbreviation; a second full stop makes it an ellipsis
+NUMBER_ENDED = 4  # full stop of "No."
+NUMBER_MAY_BREAK = 5  # then space: the next word breaks unless a number or in lower case
+MUST_BREAK = 6
+
+
+def packed(word: str) -> int:
+    """An ASCII word of at most eight letters as one number, first letter in the lowest byte."""
+    return int.from_bytes(word.encode("ascii"), "little")
+
+
+@cache
+def abbreviation_table() -> tuple[np.ndarray, np.ndarray]:
+    """Packed abbreviations in rising order, and what each of them prevents."""
+    pairs = sorted((packed(word), kind) for word, kind in ABBREVIATIONS.items())
+    return np.array([key for key, _ in pairs], np.int64), np.array([k for _, k in pairs], np.uint8)

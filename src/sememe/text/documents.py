@@ -1,133 +1,365 @@
-"""Finding and reading documents: paths, folders, globs or standard input in, batches out.
+"""Batches of documents: sources of any format in; a few megabytes of UTF-8 documents at a time out.
 
-The format is told by the name: .jsonl, .csv, .tsv, .parquet; every other name is plain text. In a
-folder only the endings below are read, hidden files are not, and the order is that of the paths.
+The file name determines the format: .jsonl, .csv, .tsv, .parquet; others are plain text. A document
+of plain text is a line, a block between blank lines, or the entire file; in other formats it is the
+text of one row. A batch holds its documents concatenated in one bytes object.
 """
 
-from __future__ import annotations
-
-import glob
-import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import json
+import re
+import warnings
+from collections.abc import Generator, Iterable, Iterator
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from sememe.errors import InputError
-from sememe.text.readers.batches import BATCH_SIZE, Batch, join
-from sememe.text.readers.sources import COMPRESSION_ENDINGS, STDIN, Source
 from sememe.text.settings import TextSettings
+from sememe.text.sources import (
+    BATCH_SIZE,
+    JSON_ENDINGS,
+    PARQUET_ENDINGS,
+    TABLE_ENDINGS,
+    FoundSource,
+    Source,
+    gathered,
+    utf8_blocks,
+)
+from sememe.text.tables import (
+    FileTable,
+    at,
+    csv_rows,
+    json_table,
+    numbered_lines,
+    open_parquet,
+    skip_blank,
+    tab_rows,
+    text_lines,
+)
 
-TEXT_ENDINGS = (".txt", ".text", ".md", ".rst")
-JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-TABLE_ENDINGS = (".csv", ".tsv", ".tab")
-PARQUET_ENDINGS = (".parquet", ".pq")
-ENDINGS = TEXT_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS + PARQUET_ENDINGS
-
-Corpus = str | Path | Sequence[str | Path]
-
-
-class FoundSource(NamedTuple):
-    """A file (or "-" for standard input); `in_folder` if it came from a folder with several."""
-
-    path: Path | Literal["-"]
-    in_folder: bool = False
-
-
-def find_sources(corpus: Corpus) -> list[FoundSource]:
-    """The files that `corpus` names: files, folders, globs, or "-"; each is known to exist."""
-    names = [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
-    if not names:
-        raise InputError("No text was given: name at least one file, folder or pattern.")
-    found = [source for name in names for source in _expand(name)]
-    if sum(source.path == STDIN for source in found) > 1:
-        raise InputError('Standard input ("-") can be read once only.')
-    return found
-
-
-def _expand(name: str | Path) -> list[FoundSource]:
-    if name == STDIN:
-        return [FoundSource(STDIN)]
-    path = Path(name).expanduser()
-    if path.is_dir():
-        files = sorted(_walk(path))
-        if not files:
-            raise InputError(
-                f"No text in {path}: a folder is searched for {' '.join(ENDINGS)}, "
-                f"also with {' '.join(COMPRESSION_ENDINGS)} behind."
-            )
-        return [FoundSource(file, len(files) > 1) for file in files]
-    if path.exists():
-        return [FoundSource(path)]
-    if glob.has_magic(str(path)):
-        # pathlib cannot take a pattern that starts at the root.
-        matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207
-        files = [match for match in matches if match.is_file()]
-        if files:
-            return [FoundSource(file) for file in files]
-        raise InputError(f"No file matches {name}.")
-    raise InputError(f"There is no file or folder {name}.")
+LONGEST_DOCUMENT = 8 << 20
+_LOOKED_AT = 1 << 20
+_BLANK_LINE_WITHIN = re.compile(rb"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
+_LONGEST_NAME = 64
+# One word with a digit, or digits and marks alone: an id, a number, a date.
+_ID = re.compile(rb"(?=.{0,64}\d)([!-~]{1,64}|[ -@\[-`{-~]{1,64})")
+_ROWS_LOOKED_AT, _FEW_ROWS = 1_000, 5
 
 
-def _is_known(name: str) -> bool:
-    lower = name.lower()
-    for ending in COMPRESSION_ENDINGS:
-        lower = lower.removesuffix(ending)
-    return lower.endswith(ENDINGS)
+class DocumentBatch(NamedTuple):
+    """UTF-8 documents: `ends` are offsets into `text`; `num_bytes` were read from the source."""
+
+    text: bytes
+    ends: np.ndarray
+    labels: list[str] | None
+    num_bytes: int = 0
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise InputError(f"Cannot read the folder {error.filename}: {error.strerror}.")
+def join(batches: list[DocumentBatch]) -> DocumentBatch:
+    """Concatenate batches."""
+    if len(batches) == 1:
+        return batches[0]
+    starts = np.cumsum([0] + [len(batch.text) for batch in batches[:-1]])
+    ends = [batch.ends + start for batch, start in zip(batches, starts, strict=True)]
+    labels: list[str] | None = None
+    if any(batch.labels is not None for batch in batches):
+        labels = [label for batch in batches for label in batch.labels or []]
+    text = b"".join(batch.text for batch in batches)
+    num_bytes = sum(batch.num_bytes for batch in batches)
+    return DocumentBatch(text, np.concatenate(ends).astype(np.int64), labels, num_bytes)
 
-    seen: set[tuple[int, int]] = set()
-    for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
-        stat = Path(root).stat()
-        if (stat.st_dev, stat.st_ino) in seen:  # a link that leads back would be read again
-            folders.clear()
-            continue
-        seen.add((stat.st_dev, stat.st_ino))
-        folders[:] = [name for name in sorted(folders) if not name.startswith(".")]
-        yield from (
-            Path(root, name) for name in files if not name.startswith(".") and _is_known(name)
+
+def from_rows(
+    rows: Iterable[tuple[bytes, str | None]], has_labels: bool
+) -> Iterator[DocumentBatch]:
+    """Gather single documents (text, label) into batches."""
+    for own in gathered(rows, BATCH_SIZE, lambda row: len(row[0])):
+        texts = [text for text, _ in own]
+        labels = [label or "" for _, label in own] if has_labels else None
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        yield DocumentBatch(b"".join(texts), ends, labels)
+
+
+def read(
+    sources: Iterable[FoundSource], settings: TextSettings
+) -> Generator[DocumentBatch, None, None]:
+    """Read every document of every source, in order, in batches of about BATCH_SIZE bytes."""
+    # Small files share a batch; one large batch is not copied.
+    batches = (batch for found in sources for batch in _read_source(found, settings))
+    yield from map(join, gathered(batches, BATCH_SIZE // 2, lambda batch: len(batch.text)))
+
+
+def _read_source(found: FoundSource, settings: TextSettings) -> Iterator[DocumentBatch]:
+    source = Source(found.path)
+    is_table = source.format_ending in (*PARQUET_ENDINGS, *JSON_ENDINGS, *TABLE_ENDINGS)
+    for number, batch in enumerate(_batches_of(source, settings, in_folder=found.in_folder)):
+        if is_table and not number:  # the first batch is enough to tell
+            _tell_of_ids(batch, source.name, settings.text_column)
+        yield batch._replace(num_bytes=source.num_read)
+        source.num_read = 0
+
+
+def _tell_of_ids(batch: DocumentBatch, name: str, column: str) -> None:
+    """Warn where a column holds ids, numbers or dates: a model of them is nonsense."""
+    bounds = pairwise([0, *batch.ends[:_ROWS_LOOKED_AT].tolist()])
+    texts = [batch.text[start:end].strip() for start, end in bounds]
+    found = [text for text in texts if _ID.fullmatch(text)]
+    if len(found) >= _FEW_ROWS and 10 * len(found) > 9 * len([*filter(None, texts)]):
+        samples = ", ".join(f"“{text[:30].decode()}”" for text in dict.fromkeys(found[:2]))
+        warnings.warn(
+            f"{name}: column {column!r} looks like ids, numbers or dates ({samples}), not like "
+            "text. Choose another with --column text=NAME.",
+            stacklevel=2,
         )
 
 
-def read(sources: Iterable[FoundSource], settings: TextSettings) -> Generator[Batch, None, None]:
-    """Read every document of every source, in order, in batches of about BATCH_SIZE bytes."""
-    kept: list[Batch] = []
-    size = 0
-    for found in sources:
-        source = Source(found.path)
-        for batch in _read_source(source, settings, in_folder=found.in_folder):
-            kept.append(batch._replace(num_bytes=source.take_num_bytes()))
-            size += len(batch.text)
-            # Small files share a batch; one large batch is not copied.
-            if size >= BATCH_SIZE // 2:
-                yield join(kept)
-                kept, size = [], 0
-    if kept:
-        yield join(kept)
-
-
-def _read_source(source: Source, settings: TextSettings, *, in_folder: bool) -> Iterator[Batch]:
+def _batches_of(
+    source: Source, settings: TextSettings, *, in_folder: bool
+) -> Iterator[DocumentBatch]:
     ending = source.format_ending
     if ending in PARQUET_ENDINGS:
-        from sememe.text.readers.columns import read_parquet
-
         return read_parquet(source, settings)
     if ending in JSON_ENDINGS:
-        from sememe.text.readers.rows import read_json_lines
-
-        return read_json_lines(source, settings)
+        return read_json(source, settings)
     if ending in TABLE_ENDINGS:
-        from sememe.text.readers.rows import read_table
+        return read_table(source, settings)
 
-        return read_table(source, settings, is_tabbed=ending != ".csv")
-    from sememe.text.readers.plain import read_plain
-
-    if settings.label_field:
+    if settings.label_column:
         raise InputError(
-            f"{source.name} is plain text and has no column {settings.label_field!r} for labels; "
+            f"{source.name} is plain text and has no column {settings.label_column!r} for labels; "
             "labels come from jsonl, csv, tsv or parquet."
         )
     return read_plain(source, settings, in_folder=in_folder)
+
+
+# ---- plain text ----------------------------------------------------------------------------
+
+
+def read_plain(
+    source: Source, settings: TextSettings, *, in_folder: bool
+) -> Iterator[DocumentBatch]:
+    """Read the documents of a text file."""
+    blocks = utf8_blocks(source, settings)
+    layout: str = settings.layout
+    if layout == "auto":
+        first = next(blocks, b"")
+        # The first block is short, because it is used to detect compression: read enough to decide.
+        while len(first) < _LOOKED_AT and (block := next(blocks, b"")):
+            first += block
+        layout = choose_layout(first, settings, in_folder=in_folder)
+        blocks = chain([first], blocks)
+    yield from _documents(blocks, layout)
+
+
+def choose_layout(first: bytes, settings: TextSettings, *, in_folder: bool) -> str:
+    """The layout that `auto` means for a file that starts with `first`."""
+    if settings.mode == "whitespace":
+        return "line"
+    if in_folder:
+        return "file"
+    return "paragraph" if _BLANK_LINE_WITHIN.search(first[:_LOOKED_AT]) else "line"
+
+
+def _whole_ends(text: bytes, layout: str) -> np.ndarray:
+    """Where the complete documents in `text` end."""
+    data = np.frombuffer(text, np.uint8)
+    newlines = np.flatnonzero(data == 10)
+    if layout == "line":
+        return newlines + 1
+    if layout == "file" or not len(newlines):
+        return np.empty(0, np.int64)
+    # The first line may be the rest of another; every later one is known whole.
+    is_text = (data != 10) & (data != 32) & (data != 9) & (data != 13)
+    has_text = np.logical_or.reduceat(is_text, newlines)[:-1]
+    return newlines[1:][~has_text] + 1
+
+
+def _forced_end(text: bytes) -> int:
+    for mark in (b"\n", b" "):
+        if (place := text.rfind(mark)) > 0:
+            return place + 1
+    place = len(text) - 1
+    while place > 1 and 0x80 <= text[place] < 0xC0:
+        place -= 1
+    return max(place, 1)
+
+
+def _documents(blocks: Iterator[bytes], layout: str) -> Iterator[DocumentBatch]:
+    rest = b""
+    for block in blocks:
+        text = rest + block if rest else block
+        ends = _whole_ends(text, layout)
+        if not len(ends):
+            if len(text) < LONGEST_DOCUMENT:
+                rest = text
+                continue
+            ends = np.array([_forced_end(text)], np.int64)
+        cut = int(ends[-1])
+        yield DocumentBatch(text[:cut], ends, None)
+        rest = text[cut:]
+    if rest:
+        yield DocumentBatch(rest, np.array([len(rest)], np.int64), None)
+
+
+# ---- rows ----------------------------------------------------------------------------------
+
+
+def read_json(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]:
+    """Read one document from each object."""
+    lines = numbered_lines(source, settings)
+    is_flat = any("." in name for name in _wanted(settings))
+    is_lines = source.format_ending != ".json"
+    table = json_table(source.name, lines, is_lines=is_lines, is_flat=is_flat)
+    return from_rows(_json_texts(table, settings), bool(settings.label_column))
+
+
+def _json_texts(table: FileTable, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
+    wanted = _wanted(settings)
+    for record in table.records:
+        if record.problem:
+            raise InputError(f"{record.where}: {record.problem}.")
+        for name in wanted:
+            if name not in record.cells:
+                fields = ", ".join(map(repr, list(record.cells)[:20])) or "none"
+                raise InputError(f"{record.where}: there is no field {name!r}; it has {fields}.")
+        text = record.cells[settings.text_column]
+        if text is not None and not isinstance(text, str):
+            kind = type(text).__name__
+            raise InputError(f"{record.where}: {settings.text_column!r} holds {kind}, not text.")
+        label = _label(record.cells[settings.label_column]) if settings.label_column else None
+        # A lone surrogate can be written in JSON but not in UTF-8.
+        yield (text or "").encode("utf-8", "replace"), label
+
+
+def _label(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _wanted(settings: TextSettings) -> list[str]:
+    return [settings.text_column] + ([settings.label_column] if settings.label_column else [])
+
+
+def read_table(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]:
+    """Read one document from each row of a csv or tsv file, after its header."""
+    return from_rows(_table_texts(source, settings), bool(settings.label_column))
+
+
+def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
+    number, first, lines = skip_blank(text_lines(source, settings))
+    is_csv = source.format_ending == ".csv"
+    rows = csv_rows(source.name, lines, first, number) if is_csv else tab_rows(lines, number)
+    number, first_row = next(rows, (0, None))
+    if first_row is None:
+        return
+    header = [cell.strip() for cell in first_row]
+    if all(name.isdecimal() and name not in header for name in _wanted(settings)):
+        # Columns are recognized by number where no line names them.
+        places = [int(name) - 1 for name in _wanted(settings)]
+        rows = chain([(number, first_row)], rows)
+    else:
+        places = [_place(header, name, source.name) for name in _wanted(settings)]
+    place, label_place, num_needed = places[0], places[-1], max(places) + 1
+    for number, row in rows:
+        if len(row) < num_needed:
+            raise InputError(
+                f"{at(source.name, number)}: {len(row)} columns, where the first line has "
+                f"{len(header)} and column {num_needed} is needed."
+            )
+        yield row[place].encode("utf-8", "replace"), row[label_place]
+
+
+def _place(header: list[str], column: str, name: str) -> int:
+    if header.count(column) == 1:
+        return header.index(column)
+    if any(len(cell) > _LONGEST_NAME for cell in header):
+        raise InputError(
+            f"{name} has no column {column!r}, and its first line is not a header: add a "
+            "header, or give the texts alone as a .txt file, one per line."
+        )
+    columns = ", ".join(map(repr, header[:20]))
+    raise InputError(
+        f"{name} has no column {column!r}; its columns are {columns} "
+        "(choose one with --column text=NAME)."
+    )
+
+
+def read_parquet(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]:
+    """Read one document from each row, without creating Python objects for the texts."""
+    with open_parquet(source) as file:
+        for column in _wanted(settings):
+            _check_column(file.schema_arrow, column, source.name)
+        num_rows = max(file.metadata.num_rows, 1)
+        size = Path(source.path).stat().st_size
+        sized = _num_rows_at_a_time(file.metadata)
+        for rows in file.iter_batches(sized, columns=_wanted(settings)):
+            source.num_read += size * rows.num_rows // num_rows
+            yield from _batches(rows, settings, source.name)
+
+
+def _num_rows_at_a_time(metadata: Any) -> int:
+    """The number of rows that fill a batch if all are average."""
+    groups = range(metadata.num_row_groups)
+    num_bytes = sum(metadata.row_group(group).total_byte_size for group in groups)
+    return min(max(BATCH_SIZE * metadata.num_rows // max(num_bytes, 1), 16), 1 << 16)
+
+
+def _check_column(schema: Any, column: str, name: str) -> None:
+    fields = schema
+    for part in [column] if column in schema.names else column.split("."):
+        names = [field.name for field in fields]
+        if part not in names:
+            columns = ", ".join(map(repr, schema.names[:20]))
+            raise InputError(
+                f"{name} has no column {column!r}; its columns are {columns} "
+                "(choose one with --column text=NAME)."
+            )
+        kind = fields.field(part).type
+        fields = kind if hasattr(kind, "fields") and str(kind).startswith("struct") else []
+
+
+def _column(rows: Any, column: str) -> Any:
+    if column in rows.schema.names:
+        return rows.column(column)
+    import pyarrow.compute as pc
+
+    first, *others = column.split(".")
+    return pc.struct_field(rows.column(first), others)
+
+
+def _batches(rows: Any, settings: TextSettings, name: str) -> Iterator[DocumentBatch]:
+    import pyarrow as pa
+
+    column = _column(rows, settings.text_column)
+    if not (_is_text(column.type)):
+        raise InputError(f"{name}: column {settings.text_column!r} holds {column.type}, not text.")
+    texts = column.cast(pa.large_string()).fill_null("")
+    texts.validate(full=True)
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+    labels = None
+    if settings.label_column:
+        values = _column(rows, settings.label_column).to_pylist()
+        labels = ["" if value is None else str(value) for value in values]
+    data = texts.buffers()[2]
+    start = 0
+    while start < len(texts):
+        # As many rows as fit a batch, at least one.
+        limit = offsets[start] + BATCH_SIZE
+        stop = max(int(np.searchsorted(offsets, limit, "right")) - 1, start + 1)
+        first, last = int(offsets[start]), int(offsets[stop])
+        text = data.slice(first, last - first).to_pybytes() if data is not None else b""
+        yield DocumentBatch(
+            text, offsets[start + 1 : stop + 1] - first, labels and labels[start:stop]
+        )
+        start = stop
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"

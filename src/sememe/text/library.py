@@ -1,11 +1,9 @@
-"""The built-in corpus: the prose in the docstrings of Python and of the packages we stand on.
+"""The built-in corpus: the prose in the docstrings of Python and of the packages we depend on.
 
 A document is a docstring, its label "package module.path". The list of packages is fixed, so that
-the same versions give the same text everywhere; those that are not installed are left out. Sources
-are parsed, never imported. The text is made once and kept in the cache folder under its versions.
+the same versions give the same text everywhere; missing packages are skipped. Sources are parsed,
+never imported. The text is built once and cached by its versions.
 """
-
-from __future__ import annotations
 
 import ast
 import gc
@@ -15,26 +13,28 @@ import os
 import platform
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata, util
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sememe.errors import ArtifactError, InputError, WriteError
+from sememe.machine import cache_dir, installed_versions
 from sememe.storage.folder import write_file
-from sememe.storage.places import cache_dir
 from sememe.storage.tensors import read_tensors, write_tensors
-from sememe.text.prose import prose
-from sememe.text.readers.batches import BATCH_SIZE, Batch
+from sememe.text.docstrings import prose
+from sememe.text.documents import DocumentBatch
+from sememe.text.sources import BATCH_SIZE
 
 STANDARD = "python"
 PACKAGES = (
     "numpy", "scipy", "matplotlib", "numba", "torch", "sympy", "networkx", "jinja2", "fsspec",
     "rich", "typer", "click", "pyarrow", "platformdirs", "regex", "tokenizers", "safetensors",
 )  # fmt: skip
-# Raised when other text is taken from the same sources.
+# Increased when other text is taken from the same sources.
 _RULES_VERSION = 2
 _SKIPPED = frozenset(
     [
@@ -50,13 +50,7 @@ Document = tuple[str, str]  # text, label
 def versions() -> dict[str, str]:
     """The installed packages of the list and their versions, Python among them."""
     found = {STANDARD: platform.python_version(), "rules": str(_RULES_VERSION)}
-    for package in PACKAGES:
-        try:
-            if _folder(package):
-                found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return found | installed_versions(filter(_folder, PACKAGES))
 
 
 def _folder(package: str) -> Path | None:
@@ -102,7 +96,7 @@ def _docstrings_of(node: Any) -> Iterator[str]:
         if isinstance(statement, ast.Expr):
             value = statement.value
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                # A string behind the first statement is no docstring but an attribute's.
+                # A string after the first statement is not a docstring but an attribute's.
                 if index == 0 or isinstance(node, (ast.Module, ast.ClassDef)):
                     yield value.value
             elif isinstance(value, ast.Call) and _adds_documentation(value.func):
@@ -137,9 +131,9 @@ def _long_strings(expression: ast.expr) -> Iterator[str]:
 def sources(
     packages: Sequence[str] | None = None, on_file: Callable[[int, int], None] | None = None
 ) -> Iterator[Document]:
-    """Read every docstring as it is written, with its label, in a fixed order.
+    """Yield every docstring as written, with its label, in a fixed order.
 
-    `on_file` hears the number of files read so far, and of all.
+    `on_file` is called with the number of files read so far, and of all.
     """
     wanted = (STANDARD, *PACKAGES) if packages is None else packages
     folders = {package: folder for package in wanted if (folder := _folder(package))}
@@ -150,14 +144,13 @@ def sources(
             source = path.read_bytes()
         except OSError:
             continue
-        for docstring in docstrings(source):
-            yield docstring, label
+        yield from ((docstring, label) for docstring in docstrings(source))
         if on_file is not None:
             on_file(index + 1, len(files))
 
 
 def documents(on_file: Callable[[int, int], None] | None = None) -> Iterator[Document]:
-    """Read every source file; each different docstring with prose in it once, in a fixed order."""
+    """Read every source file; yield each distinct docstring with prose once, in a fixed order."""
     seen: set[bytes] = set()
     for docstring, label in sources(on_file=on_file):
         text = prose(docstring)
@@ -167,19 +160,26 @@ def documents(on_file: Callable[[int, int], None] | None = None) -> Iterator[Doc
             yield text, label
 
 
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """Syntax trees have no cycles; the garbage collector would traverse them repeatedly."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _build(on_file: Callable[[int, int], None] | None) -> dict[str, np.ndarray]:
     texts: list[bytes] = []
     label_ids: list[int] = []
     labels: dict[str, int] = {}
-    was_enabled = gc.isenabled()
-    gc.disable()  # syntax trees have no cycles; the collector would walk them again and again
-    try:
+    with collector_off():
         for text, label in documents(on_file):
             texts.append(text.encode("utf-8", "replace"))
             label_ids.append(labels.setdefault(label, len(labels)))
-    finally:
-        if was_enabled:
-            gc.enable()
     if not texts:
         raise InputError("The built-in corpus is empty: no source of Python could be read.")
     return {
@@ -195,20 +195,26 @@ def _cache_path() -> Path:
     return cache_dir() / "library" / f"{key.hexdigest()}.safetensors"
 
 
+def _checksum(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    digest = hashlib.blake2b(digest_size=16)
+    for name in ("text", "ends", "label_ids", "labels"):
+        digest.update(
+            f"{arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes()
+        )
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
 def collect(on_file: Callable[[int, int], None] | None = None) -> dict[str, np.ndarray]:
-    """The corpus as arrays (text, ends, label_ids, labels), from the cache or made now."""
+    """The corpus as arrays (text, ends, label_ids, labels), from the cache or built now."""
     path = _cache_path()
     if path.exists():
-        try:
-            return read_tensors(path)
-        except ArtifactError:
-            pass  # a damaged copy is made again
+        with suppress(ArtifactError, KeyError):  # a damaged copy is made again
+            arrays = read_tensors(path)
+            if np.array_equal(arrays.pop("checksum"), _checksum(arrays)):
+                return arrays
     arrays = _build(on_file)
-    try:
-        with write_file(path) as scratch:
-            write_tensors(scratch, arrays)
-    except WriteError:
-        pass  # without a cache it is only slower
+    with suppress(WriteError), write_file(path) as scratch:  # without a cache it is only slower
+        write_tensors(scratch, arrays | {"checksum": _checksum(arrays)})
     return arrays
 
 
@@ -217,7 +223,7 @@ def size() -> int:
     return len(collect()["text"])
 
 
-def read() -> Iterator[Batch]:
+def read() -> Generator[DocumentBatch, None, None]:
     """The documents of the corpus with their labels, in batches."""
     arrays = collect()
     text, ends, label_ids = arrays["text"], arrays["ends"], arrays["label_ids"]
@@ -229,5 +235,5 @@ def read() -> Iterator[Batch]:
         last = int(ends[stop - 1])
         names = [labels[label_id] for label_id in label_ids[start:stop]]
         local = np.asarray(ends[start:stop]) - first
-        yield Batch(text[first:last].tobytes(), local, names, last - first)
+        yield DocumentBatch(text[first:last].tobytes(), local, names, last - first)
         start = stop

@@ -1,41 +1,36 @@
-"""From a corpus to sentences of words, over every core: what the rest of the program calls.
+"""From a corpus to sentences of words, on all cores: the functions that other rooms call.
 
-Files are read in one thread and cut in others (kernels release the GIL; Chinese is cut in processes
-of its own); a short queue between them bounds the memory, and the order of documents is kept.
+Files are read in one thread and segmented in others (kernels release the GIL; Chinese is segmented
+in separate processes). Python iterables of documents or of tokenized sentences are read the same
+way.
 """
 
-from __future__ import annotations
-
+import queue
+import threading
+import unicodedata
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from sememe.cores import available_cores
 from sememe.errors import InputError
-from sememe.text import documents
-from sememe.text.readers.batches import Batch, from_rows
-from sememe.text.readers.iterables import encoded_documents, joined_sentences, kind_of
-from sememe.text.records import Records
+from sememe.machine import available_cores, cache_dir, in_order
+from sememe.storage.folder import scratch_mark, write_file
+from sememe.text import documents, library
+from sememe.text.chinese import ChineseSegmenter
+from sememe.text.documents import DocumentBatch, from_rows
 from sememe.text.settings import TextSettings
-from sememe.text.threads import each_batch, read_ahead
-from sememe.text.words import segment_batch
+from sememe.text.sources import BATCH_SIZE, STDIN, exists, find_sources, gathered
+from sememe.text.words import Records, decode_documents, segment_batch
 
-# Raised when a rule of segmentation changes, so that nothing made by the old one is reused.
+# Increased when a segmentation rule changes, so that old results are not reused.
 RULES_VERSION = 1
-
-
-class Kept:
-    """A text that is kept as batches; spooling has one."""
-
-    num_bytes: int
-
-    def batches(self) -> Iterator[Batch]:
-        """The documents, from the first on."""
-        raise NotImplementedError
 
 
 def segment(
@@ -45,38 +40,65 @@ def segment(
     workers: int = 0,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[Records]:
-    """Cut a corpus into sentences of words, in its own order and in bounded memory.
+    """Segment a corpus into sentences of words, in its own order and in bounded memory.
 
     `corpus` is one or several paths, folders or globs, "-" for standard input, None for the
-    built-in corpus, an iterable of str (documents), or an iterable of lists of str (sentences that
-    are cut already: their words are taken as they are, each list one document). `on_bytes` hears
-    how many bytes of the input each step took.
+    built-in corpus, an iterable of str (documents), or an iterable of lists of str (tokenized
+    sentences: their words are used unchanged, each list one document). `on_bytes` is called with
+    the number of input bytes of each step.
     """
+    workers = workers or available_cores()
     if corpus is None:
-        from sememe.text import library
-
-        return _cut(library.read(), settings, workers or available_cores(), on_bytes)
+        return _cut(library.read(), settings, workers, on_bytes)
     names = _as_names(corpus)
     if names is None:
         records = _from_iterable(_checked(corpus), settings, workers, on_bytes)
         return _not_empty(records, "the iterable")
-    sources = documents.find_sources(names)
-    records = _from_files(sources, settings, workers, on_bytes)
+    records = _cut(_read_files(names, settings), settings, workers, on_bytes)
     return _not_empty(records, ", ".join(map(str, names)))
 
 
-def read(corpus: Any, settings: TextSettings) -> Iterator[Batch]:
-    """Read the documents of a corpus as they are; lists of words are joined by spaces."""
+def read(corpus: Any, settings: TextSettings) -> Iterator[DocumentBatch]:
+    """Read the documents of a corpus unchanged; lists of words are joined by spaces."""
     if corpus is None:
-        from sememe.text import library
-
         return library.read()
-    if isinstance(corpus, Kept):
+    if isinstance(corpus, Spool):
         return corpus.batches()
     names = _as_names(corpus)
     if names is None:
         return _read_iterable(_checked(corpus), settings)
-    return _read_files(documents.find_sources(names), settings)
+    return _read_files(names, settings)
+
+
+class Spool:
+    """A text that can be read only once (a pipe, a generator), saved to disk to be read again.
+
+    The file is removed with this object.
+    """
+
+    def __init__(
+        self, corpus: Any, settings: TextSettings, on_bytes: Callable[[int], None] | None = None
+    ) -> None:
+        # A name of a token store for one process: what a killed one leaves is cleared with those.
+        self.path = cache_dir() / "stores" / f"temporary-{scratch_mark()}.text"
+        self._ends: list[np.ndarray] = []
+        self.num_bytes = 0
+        batches: Any = read(corpus, settings)
+        with write_file(self.path) as scratch, scratch.open("wb") as file, closing(batches):
+            for batch in batches:
+                file.write(batch.text)
+                self._ends.append(np.asarray(batch.ends, np.int64))
+                self.num_bytes += len(batch.text)
+                if on_bytes is not None:
+                    on_bytes(batch.num_bytes)
+        weakref.finalize(self, Path.unlink, self.path, missing_ok=True)
+
+    def batches(self) -> Iterator[DocumentBatch]:
+        """The documents as they were read."""
+        with self.path.open("rb") as file:
+            for ends in self._ends:
+                text = file.read(int(ends[-1]) if len(ends) else 0)
+                yield DocumentBatch(text, ends, None, len(text))
 
 
 def _checked(corpus: Any) -> Iterable[Any]:
@@ -86,10 +108,10 @@ def _checked(corpus: Any) -> Iterable[Any]:
 
 
 def _as_names(corpus: Any) -> list[str | Path] | None:
-    """The names that `corpus` consists of, or None where it is an iterable of text.
+    """The names in `corpus`, or None if it is an iterable of text.
 
     A str or Path is a name, and so is every item of a list of Path. A list of str holds documents
-    when its first item is no existing path and reads like text: white space or 。！？ in it.
+    if its first item is not an existing path and looks like text, with white space or 。！？.
     """
     if isinstance(corpus, (str, Path)):
         return [corpus]
@@ -97,86 +119,75 @@ def _as_names(corpus: Any) -> list[str | Path] | None:
         return None
     if not all(isinstance(item, (str, Path)) for item in corpus):
         return None
-    first = corpus[0]
-    if isinstance(first, str) and (len(first) > 255 or any(map(_is_of_prose, first))):
-        try:
-            if not Path(first).exists() and not any(isinstance(item, Path) for item in corpus):
-                return None
-        except (OSError, ValueError):  # too long for a name, or a NUL in it
-            return None
-    return list(corpus)
-
-
-def _is_of_prose(char: str) -> bool:
-    return char.isspace() or char in "。！？，"
+    first, has_path = corpus[0], any(isinstance(item, Path) for item in corpus)
+    reads_like_text = len(str(first)) > 255 or any(
+        char.isspace() or char in "。！？，" for char in str(first)
+    )
+    is_text = reads_like_text and not has_path and not exists(first)
+    return None if is_text else list(corpus)
 
 
 def total_bytes(corpus: Any) -> int | None:
-    """What `on_bytes` will add up to; None where that is not known beforehand."""
+    """The total of `on_bytes`; None if unknown in advance."""
     if corpus is None:
-        from sememe.text import library
-
         return library.size()
-    if isinstance(corpus, Kept):
+    if isinstance(corpus, Spool):
         return corpus.num_bytes
-    names = _as_names(corpus)
-    if names is None:
-        return None
-    sources = documents.find_sources(names)
-    paths = [source.path for source in sources]
-    if any(not isinstance(path, Path) or not path.is_file() for path in paths):
-        return None
-    return sum(path.stat().st_size for path in paths if isinstance(path, Path))
+    files = _files_of(corpus)
+    return None if files is None else sum(path.stat().st_size for path in files)
 
 
 def reads_once(corpus: Any) -> bool:
-    """Whether a second reading would find nothing: a pipe or standard input, a generator."""
-    if corpus is None or isinstance(corpus, Kept):
+    """Whether a second reading would find nothing: a pipe, standard input, a generator."""
+    if corpus is None or isinstance(corpus, Spool):
         return False
+    return isinstance(corpus, Iterator) if _as_names(corpus) is None else not _files_of(corpus)
+
+
+def _files_of(corpus: Any) -> list[Path] | None:
+    """The files of a corpus; None for iterables, and where a pipe gives its text once."""
     names = _as_names(corpus)
     if names is None:
-        return isinstance(corpus, Iterator)
-    sources = documents.find_sources(names)
-    return not all(isinstance(own.path, Path) and own.path.is_file() for own in sources)
-
-
-def _from_files(
-    sources: list[documents.FoundSource],
-    settings: TextSettings,
-    workers: int,
-    on_bytes: Callable[[int], None] | None,
-) -> Iterator[Records]:
-    with closing(_read_files(sources, settings)) as batches:
-        yield from _cut(batches, settings, workers or available_cores(), on_bytes)
+        return None
+    paths = [Path(source.path) for source in find_sources(names) if source.path != STDIN]
+    is_whole = STDIN not in names and all(path.is_file() for path in paths)
+    return paths if is_whole else None
 
 
 def _read_files(
-    sources: list[documents.FoundSource], settings: TextSettings
-) -> Generator[Batch, None, None]:
-    with closing(read_ahead(documents.read(sources, settings))) as batches:
-        yield from batches
+    names: list[str | Path], settings: TextSettings
+) -> Generator[DocumentBatch, None, None]:
+    return read_ahead(documents.read(find_sources(names), settings))
 
 
 def _cut(
-    batches: Iterable[Batch],
+    batches: Generator[DocumentBatch, None, None],
     settings: TextSettings,
     workers: int,
     on_bytes: Callable[[int], None] | None,
 ) -> Iterator[Records]:
-    with segmenter(settings, workers) as cut:
+    with closing(batches), segmenter(settings, workers) as cut:
         yield from each_batch(batches, cut, workers, on_bytes)
 
 
 @contextmanager
-def segmenter(settings: TextSettings, workers: int) -> Iterator[Callable[[Batch], Records]]:
-    """Give the function that cuts one batch; Chinese is cut in `workers` processes."""
+def segmenter(settings: TextSettings, workers: int) -> Iterator[Callable[[DocumentBatch], Records]]:
+    """Yield the function that segments one batch; Chinese uses `workers` processes."""
     if settings.mode != "chinese":
         yield lambda batch: segment_batch(batch.text, batch.ends, batch.labels, settings)
         return
-    from sememe.text.chinese import ChineseSegmenter
 
     with ChineseSegmenter(settings, workers) as chinese:
         yield lambda batch: chinese.segment(batch.text, batch.ends, batch.labels)
+
+
+def cut_texts(texts: Iterable[str], settings: TextSettings) -> Iterator[list[list[str]]]:
+    """The sentences of words of each text; one by one, because a batch drops empty texts."""
+    with segmenter(settings, 1) as cut:
+        for text in texts:
+            data = text.encode("utf-8", "replace")
+            records = cut(DocumentBatch(data, np.array([len(data)]), None))
+            yield [sentence for document in decode_documents(records.data) for sentence in document]
 
 
 def _from_iterable(
@@ -189,8 +200,7 @@ def _from_iterable(
     if first is None:
         return
     if isinstance(first, str):
-        batches = _read_documents(items, settings)
-        yield from _cut(batches, settings, workers or available_cores(), on_bytes)
+        yield from _cut(_read_documents(items, settings), settings, workers, on_bytes)
         return
     for data in joined_sentences(items):
         yield Records(data, None)
@@ -199,32 +209,34 @@ def _from_iterable(
 
 
 def _first_of(corpus: Iterable[Any]) -> tuple[Any, Iterator[Any]]:
-    # Read in the caller's own thread: a database cursor, say, may not move to another.
+    # Read in the caller's own thread: a database cursor, for example, may not move to another.
     items = iter(corpus)
     first = next(items, None)
     return first, chain([] if first is None else [first], items)
 
 
-def _read_documents(items: Iterable[str], settings: TextSettings) -> Iterator[Batch]:
+def _read_documents(
+    items: Iterable[str], settings: TextSettings
+) -> Generator[DocumentBatch, None, None]:
     for batch in from_rows(encoded_documents(items, settings.errors), has_labels=False):
         yield batch._replace(num_bytes=len(batch.text))
 
 
-def _read_iterable(corpus: Iterable[Any], settings: TextSettings) -> Iterator[Batch]:
+def _read_iterable(corpus: Iterable[Any], settings: TextSettings) -> Iterator[DocumentBatch]:
     first, items = _first_of(corpus)
     if first is None or isinstance(first, str):
         yield from _read_documents(items, settings)
         return
     for record in joined_sentences(items):
-        # A lone surrogate can stand in a str but not in UTF-8.
+        # A lone surrogate can be in a str but not in UTF-8.
         data = record.decode("utf-8", "surrogatepass").encode("utf-8", "replace")
         parts = [part.replace(b"\x1f", b" ") for part in data.split(b"\x1f\x1e\x1d")[:-1]]
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-        yield Batch(b"".join(parts), ends, None, len(data))
+        yield DocumentBatch(b"".join(parts), ends, None, len(data))
 
 
 def _not_empty(records: Iterator[Records], corpus: Any) -> Iterator[Records]:
-    """Pass on records that hold something; refuse a corpus in which none does."""
+    """Pass on records with content; raise an error for a corpus without any."""
     has_words = False
     for record in records:
         if record.data:
@@ -235,36 +247,24 @@ def _not_empty(records: Iterator[Records], corpus: Any) -> Iterator[Records]:
 
 
 def fingerprint(corpus: Any, settings: TextSettings) -> dict[str, Any] | None:
-    """What identifies the words that `segment` gives; None for pipes and iterables.
+    """What identifies the result of `segment`; None for pipes and iterables.
 
-    A file is known by its path, size and time of change.
+    A file is identified by its path, size and modification time.
     """
-    import unicodedata
-
     result: dict[str, Any] = {
         "rules": RULES_VERSION,
         "unicode": unicodedata.unidata_version,
         "settings": settings.to_dict(),
     }
     if settings.mode == "chinese":
-        from importlib.metadata import version
-
         result["rjieba"] = version("rjieba")
         if settings.dictionary:
             # 2: full-width letters of its words are matched.
             result["dictionary"] = {"rules": 2, **_stamp(Path(settings.dictionary))}
     if corpus is None:
-        from sememe.text import library
-
         return result | {"library": library.versions()}
-    names = _as_names(corpus)
-    if names is None:
-        return None
-    sources = documents.find_sources(names)
-    paths = [Path(source.path) for source in sources if source.path != documents.STDIN]
-    if len(paths) < len(sources) or not all(path.is_file() for path in paths):
-        return None  # a pipe gives its text once
-    return result | {"files": [_stamp(path) for path in paths]}
+    files = _files_of(corpus)
+    return None if files is None else result | {"files": [_stamp(path) for path in files]}
 
 
 def _stamp(path: Path) -> dict[str, Any]:
@@ -273,3 +273,117 @@ def _stamp(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
     return {"path": str(path.resolve()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+# ---- Python iterables ---------------------------------------------------------------------
+
+_FORBIDDEN = str.maketrans("", "", "\x1d\x1e\x1f")
+
+
+def encoded_documents(items: Iterable[Any], errors: str) -> Iterator[tuple[bytes, None]]:
+    """Write each str as UTF-8; the second of each pair is the place of a label."""
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            raise InputError(
+                f"Item {index} of the iterable is {kind_of(item)}; all must be str as the first."
+            )
+        try:
+            yield item.encode("utf-8", errors), None
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Document {index} of the iterable cannot be written as UTF-8 at character "
+                f"{error.start} ({error.reason}); errors='replace' replaces such characters."
+            ) from None
+
+
+def kind_of(item: Any) -> str:
+    """The name of a wrong item in a message."""
+    return f"of type {type(item).__name__}"
+
+
+def joined_sentences(items: Iterable[Any]) -> Iterator[bytes]:
+    """Write lists of words as record bytes, each list one sentence and one document."""
+    for parts in gathered(map(_sentence, enumerate(items)), BATCH_SIZE // 2, len):
+        yield "".join(parts).encode("utf-8", "surrogatepass")
+
+
+def _sentence(numbered: tuple[int, Any]) -> str:
+    index, item = numbered
+    if isinstance(item, (str, bytes)) or not isinstance(item, Iterable):
+        raise InputError(
+            f"Item {index} of the iterable is {kind_of(item)}; each must be a list of str."
+        )
+    words = list(item)
+    try:
+        sentence = "\x1f".join(words)
+    except TypeError:
+        wrong = next(word for word in words if not isinstance(word, str))
+        raise InputError(
+            f"Sentence {index} of the iterable holds a word {kind_of(wrong)}: {wrong!r}; "
+            "words must be str."
+        ) from None
+    # A separator inside a word, or an empty word, shows in the counts; both are rare.
+    is_odd = sentence.count("\x1f") != len(words) - 1 or "" in words
+    if is_odd or "\x1e" in sentence or "\x1d" in sentence:
+        sentence = "\x1f".join(filter(None, (word.translate(_FORBIDDEN) for word in words)))
+    return f"{sentence}\x1f\x1e\x1d" if sentence else ""
+
+
+# ---- threads ------------------------------------------------------------------------------
+
+Result = TypeVar("Result")
+
+
+def read_ahead(
+    batches: Generator[DocumentBatch, None, None], size: int = 2
+) -> Generator[DocumentBatch, None, None]:
+    """Read in a separate thread, at most `size` batches ahead."""
+    line: queue.Queue[DocumentBatch | BaseException | None] = queue.Queue(size)
+    is_closed = threading.Event()
+
+    def put(item: DocumentBatch | BaseException | None) -> bool:
+        while not is_closed.is_set():
+            try:
+                line.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            with closing(batches):
+                for batch in batches:
+                    if not put(batch):
+                        return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    thread = threading.Thread(target=work, name="sememe-reader", daemon=True)
+    thread.start()
+    try:
+        while (item := line.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        is_closed.set()
+
+
+def each_batch(
+    batches: Iterable[DocumentBatch],
+    work: Callable[[DocumentBatch], Result],
+    workers: int,
+    on_bytes: Callable[[int], None] | None,
+) -> Generator[Result, None, None]:
+    """Apply `work` to batches in `workers` threads; yield results in order, few at a time."""
+
+    def finish(batch: DocumentBatch) -> tuple[Result, int]:
+        return work(batch), batch.num_bytes
+
+    with ThreadPoolExecutor(workers) as pool:
+        for result, num_bytes in in_order(pool, finish, batches, workers):
+            if on_bytes is not None:
+                on_bytes(num_bytes)
+            yield result

@@ -1,26 +1,39 @@
-"""Words of a document: the rule in plain Python, and the call of the kernels that do the work.
+"""Words and sentence ends of documents: the calls of the kernels, and the records they write.
 
-A word is a run of letters, digits and their combining marks; apostrophes and underscores join what
-they stand between, a full stop or comma joins two digits (3.14, 1,000), a middle dot two letters.
-Punctuation and symbols are dropped; each Han character and kana is a word of its own. This is
-UAX #29 but for: hyphens, colons and full stops between letters separate; `’` is written `'`, so
-that "don’t" and "don't" are one word; soft hyphens and other invisible characters are left out.
-Already segmented text (language none) is split at white space as `str.split` does.
+A word is a run of letters, digits and their combining marks; apostrophes and underscores join
+what they are between. A record is segmented text in one bytes object: every word is followed by
+0x1F, every sentence by 0x1E, every document by 0x1D. Raw text keeps its bytes: only the offsets of
+sentence ends come out.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sememe.text import characters as ch
-from sememe.text import sentences as st
-from sememe.text.records import WORD_END, Records, encode_documents
 from sememe.text.settings import TextSettings
 
-_STARTS = (ch.LETTER, ch.DIGIT, ch.IDEOGRAPH)
+
+class Records(NamedTuple):
+    """Complete documents as sentences of words, and one label per document (or None)."""
+
+    data: bytes
+    labels: list[str] | None
+
+
+def decode_documents(data: bytes) -> Iterator[list[list[str]]]:
+    """Give back each document of record bytes as a list of sentences, each a list of words."""
+    for document in data.decode("utf-8", "surrogatepass").split("\x1d")[:-1]:
+        yield [sentence.split("\x1f")[:-1] for sentence in document.split("\x1e")[:-1]]
+
+
+def records_of(data: np.ndarray, labels: list[str] | None, is_kept: np.ndarray) -> Records:
+    """Record bytes with the labels of the documents that are in them."""
+    if labels is not None:
+        labels = [label for label, kept in zip(labels, is_kept, strict=True) if kept]
+    return Records(data.tobytes(), labels)
 
 
 @cache
@@ -37,7 +50,7 @@ def _plain_bytes(mode: str, lowercase: bool) -> np.ndarray:
     for byte in range(1, 128):
         char = chr(byte)
         if char.isspace():
-            plain[byte] = 0 if char == "\n" else ord(WORD_END)
+            plain[byte] = 0 if char == "\n" else 0x1F
         elif mode == "whitespace" or char.isalnum():
             plain[byte] = ord(char.lower() if lowercase else char)
     return plain
@@ -46,43 +59,41 @@ def _plain_bytes(mode: str, lowercase: bool) -> np.ndarray:
 def segment_batch(
     text: bytes, ends: np.ndarray, labels: list[str] | None, settings: TextSettings
 ) -> Records:
-    """Cut the documents of `text` (valid UTF-8) that end at `ends`; those without a word go."""
-    from sememe.text import kernels, unicode_kernels
+    """Segment the documents of `text` (valid UTF-8) that end at `ends`; empty ones are dropped."""
+    from sememe.text import kernels
 
-    data = np.frombuffer(text, np.uint8)
-    out = np.empty(2 * len(data) + 3 * len(ends) + 16, np.uint8)
-    is_kept = np.zeros(len(ends), np.bool_)
     classes, lower = _tables(settings.lowercase)
     plain = _plain_bytes(settings.mode, settings.lowercase)
     if settings.mode == "whitespace":
-        size = kernels.segment_whitespace(data, ends, lower, plain, out, is_kept)
-    else:
-        size = unicode_kernels.segment_unicode(
-            data, ends, classes, lower, plain, *st.abbreviation_table(),
-            settings.sentences, out, is_kept,
-        )  # fmt: skip
-    return _records(out[:size], labels, is_kept)
+        return _run(kernels.segment_whitespace, text, len(ends), labels, ends, lower, plain)
+    return _run(
+        kernels.segment_unicode, text, len(ends), labels, ends, classes, lower, plain,
+        *ch.abbreviation_table(), settings.sentences,
+    )  # fmt: skip
 
 
 def select_tokens(
     tokens: bytes, num_documents: int, labels: list[str] | None, settings: TextSettings
 ) -> Records:
-    """Keep the words among the tokens of `chinese.Cutter.cut`; documents stand between 0x1D."""
+    """Keep the words among the tokens of `chinese.Cutter.cut`; documents are between 0x1D."""
     from sememe.text import kernels
 
-    data = np.frombuffer(tokens + b"\x1f\x1d", np.uint8)
+    options = (*_tables(settings.lowercase), settings.sentences)
+    return _run(kernels.select_tokens, tokens + b"\x1f\x1d", num_documents, labels, *options)
+
+
+def _run(
+    kernel: Callable[..., int],
+    text: bytes,
+    num_documents: int,
+    labels: list[str] | None,
+    *options: Any,
+) -> Records:
+    data = np.frombuffer(text, np.uint8)
     out = np.empty(2 * len(data) + 3 * num_documents + 16, np.uint8)
     is_kept = np.zeros(num_documents, np.bool_)
-    size = kernels.select_tokens(
-        data, *_tables(settings.lowercase), settings.sentences, out, is_kept
-    )
-    return _records(out[:size], labels, is_kept)
-
-
-def _records(data: np.ndarray, labels: list[str] | None, is_kept: np.ndarray) -> Records:
-    if labels is not None and not is_kept.all():
-        labels = [label for label, kept in zip(labels, is_kept, strict=True) if kept]
-    return Records(data.tobytes(), labels)
+    size = kernel(data, *options, out, is_kept)
+    return records_of(out[:size], labels, is_kept)
 
 
 def _is_joined(kind: int, last_kind: int, next_kind: int) -> bool:
@@ -91,12 +102,6 @@ def _is_joined(kind: int, last_kind: int, next_kind: int) -> bool:
     if kind in (ch.COMMA, ch.PERIOD):
         return last_kind == next_kind == ch.DIGIT
     return kind == ch.MID_LETTER and last_kind == next_kind == ch.LETTER
-
-
-def word_end(document: str, start: int) -> int:
-    """Where the word that starts at `start` ends, by the rule above."""
-    kinds = [ch.classify(char) & ch.CLASS_MASK for char in document[start:]]
-    return start + end_among(kinds, 0)
 
 
 def end_among(kinds: Sequence[int], start: int) -> int:
@@ -115,44 +120,27 @@ def end_among(kinds: Sequence[int], start: int) -> int:
     return len(kinds)
 
 
-@lru_cache(maxsize=1 << 16)  # the words of a text come again and again
+@lru_cache(maxsize=1 << 16)  # the words of a text come repeatedly
 def write_word(source: str, lowercase: bool) -> str:
-    """A word as it leaves: without invisible characters, with the plain apostrophe, in its case."""
+    """A word as output: without invisible characters, with the plain apostrophe, in its case."""
     kept = [char for char in source if ch.classify(char) & ch.CLASS_MASK != ch.FORMAT]
     word = "".join(kept).replace("’", "'")
     return "".join(map(ch.lower_char, word)) if lowercase else word
 
 
-def unicode_sentences(document: str, settings: TextSettings) -> list[list[str]]:
-    """Cut one document, plainly and slowly: the reference of `unicode_kernels.segment_unicode`."""
-    result: list[list[str]] = [[]]
-    state, i, previous_word, before_word = st.CLEAR, 0, "", ""
-    while i < len(document):
-        char = document[i]
-        if ch.classify(char) & ch.CLASS_MASK in _STARTS:
-            if st.breaks_before(state, char):
-                result.append([])
-            end = word_end(document, i)
-            state, previous_word = st.CLEAR, document[i:end]
-            before_word = document[i - 1] if i else ""
-            result[-1].append(write_word(previous_word, settings.lowercase))
-            i = end
-            continue
-        if settings.sentences or ch.classify(char) & ch.CLASS_MASK == ch.NEWLINE:
-            state = st.state_after(state, char, previous_word, before_word)
-        previous_word = ""
-        i += 1
-    return [sentence for sentence in result if sentence]
+def sentence_ends(text: bytes, ends: np.ndarray, settings: TextSettings) -> np.ndarray:
+    """The offsets in `text` (valid UTF-8) of sentence ends inside documents.
 
+    `ends` are the ends of the documents, which are not repeated here.
+    """
+    data = np.frombuffer(text, np.uint8)
+    if settings.mode == "whitespace":
+        return np.flatnonzero(data == 10)
+    from sememe.text import kernels
 
-def whitespace_sentences(document: str, settings: TextSettings) -> list[list[str]]:
-    """Split one document at white space: the reference of `kernels.segment_whitespace`."""
-    if settings.lowercase:
-        document = "".join(map(ch.lower_char, document))
-    return [line.split() for line in document.split("\n") if line.split()]
-
-
-def reference_records(documents: list[str], settings: TextSettings) -> bytes:
-    """The record bytes that the kernels must give for `documents`."""
-    cut = whitespace_sentences if settings.mode == "whitespace" else unicode_sentences
-    return encode_documents(cut(document, settings) for document in documents)
+    out = np.empty(len(data) // 2 + 1, np.int64)
+    num = kernels.sentence_ends(
+        data, ends, ch.tables()[0], *ch.abbreviation_table(),
+        settings.sentences, settings.mode == "chinese", out,
+    )  # fmt: skip
+    return out[:num].copy()

@@ -1,36 +1,33 @@
-"""Write a token store in two passes: count and number the words, then give them their ids."""
+"""Write a token store in two passes: count words and assign ids, then write the text as ids."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sememe.cores import available_cores
 from sememe.errors import InputError, OptionError
-from sememe.storage.folder import write_errors, write_folder, write_json
+from sememe.machine import available_cores
+from sememe.storage import folder as storage
+from sememe.storage.folder import write_folder, write_json
 from sememe.storage.tensors import write_tensors
-from sememe.text.records import Records
+from sememe.text.words import Records
 from sememe.tokens import kernels
-from sememe.tokens.counting import Content, Tally, tally
-from sememe.tokens.locking import remove_leftovers
-from sememe.tokens.mapped import MappedStore, file_checksum
-from sememe.tokens.merging import Merged, merge
-from sememe.tokens.store import TokenStore
+from sememe.tokens.counting import Content, Merged, Worker, content_of, merge, tally
+from sememe.tokens.store import MappedStore, TokenStore, file_checksum
 from sememe.tokens.vocabulary import Vocabulary
 
 _MIN_MEMORY = 1 << 16
 
 
 class Labels:
-    """The labels met while records pass by: distinct names, and one number a document."""
+    """The labels of the records so far: distinct names, and one number per document."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -65,7 +62,7 @@ class Labels:
 
 
 class Run(NamedTuple):
-    """Where a piece of numbered words lies in its worker's files, and where it shall go."""
+    """The position of a run of numbered words in its worker's files, and in the store."""
 
     batch: int
     worker: int
@@ -75,7 +72,7 @@ class Run(NamedTuple):
     documents: slice
 
 
-def build_store(
+def write_store(
     path: Path,
     records: Iterable[Records],
     min_count: int,
@@ -90,37 +87,35 @@ def build_store(
             f"bytes, not {min_count}, {workers} and {memory}."
         )
     workers = workers or available_cores()
-    refuse_other_folders(path, TokenStore)
-    remove_leftovers(path)
-    scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
-    with write_errors(scratch):
-        scratch.mkdir()
-    try:
+    with scratch_folder(path, TokenStore) as scratch:
         labels = Labels()
         found = tally(labels.watch(records), scratch, workers=workers, memory=memory, keep_ids=True)
         merged = merge(found, min_count=min_count, workers=workers, memory=memory)
         _check_words(merged, min_count)
-        with write_folder(path) as folder:
+        with write_folder(path, checksums=False) as folder:
             files = _write_arrays(folder, found, merged, labels, workers)
-            content = f"{found.content.rolled:016x}"
             facts = {
                 "min_count": min_count,
                 "num_distinct": merged.num_distinct,
-                "content": content,
+                "content": f"{content_of(found).rolled:016x}",
                 "fingerprint": fingerprint,
             }
             write_manifest(folder, merged.vocabulary, files, facts)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def refuse_other_folders(path: Path, kind: type[MappedStore]) -> None:
-    """Stop before anything but a store of this kind would be replaced."""
+@contextmanager
+def scratch_folder(path: Path, kind: type[MappedStore]) -> Iterator[Path]:
+    """Yield a scratch folder for building a store, next to `path`; removed at the end.
+
+    Raises an error if something other than a store of this kind would be replaced.
+    """
     names = {child.name for child in path.iterdir()} if path.is_dir() else set()
     if (path.exists() and not path.is_dir()) or names - kind.file_names:
         raise OptionError(
             f"{path} holds something else than a {kind.noun}: choose another place for it."
         )
+    with storage.scratch_folder(path.parent, f".{path.name}.scratch") as scratch:
+        yield scratch
 
 
 def _check_words(merged: Merged, min_count: int) -> None:
@@ -137,34 +132,34 @@ def _check_words(merged: Merged, min_count: int) -> None:
 def write_manifest(
     folder: Path, vocabulary: Vocabulary, files: dict[str, dict[str, Any]], facts: dict[str, Any]
 ) -> None:
-    """Finish a store in `folder`: the vocabulary, then the manifest over all its files."""
+    """Finish a store in `folder`: write the vocabulary, then the manifest of all files."""
     path = folder / "vocabulary.safetensors"
     write_tensors(path, vocabulary.to_tensors())
     files[path.name] = {"size": path.stat().st_size, "hash": file_checksum(path)}
     TokenStore.seal(folder, files, {"num_words": len(vocabulary), **facts})
 
 
-def _runs(found: Tally) -> list[Run]:
-    """Every piece in the order of the text, with its place in its worker's files."""
+def _runs(found: list[Worker]) -> list[Run]:
+    """Every run in the order of the text, with its position in its worker's files."""
     runs = []
-    for number, worker in enumerate(found.workers):
+    for number, worker in enumerate(found):
         places = [0, 0, 0]
         for piece in worker.pieces:
             sizes = (piece.num_ids, piece.num_sentences, piece.num_documents)
             slices = [slice(start, start + size) for start, size in zip(places, sizes, strict=True)]
             places = [part.stop for part in slices]
             runs.append(Run(piece.batch, number, piece.generation, *slices))
-    # The sort is stable: the pieces of a batch, all one worker's, keep their order.
+    # The sort is stable: the parts of a batch, all one worker's, keep their order.
     return sorted(runs, key=lambda run: run.batch)
 
 
 def _write_arrays(
-    folder: Path, found: Tally, merged: Merged, labels: Labels, workers: int
+    folder: Path, found: list[Worker], merged: Merged, labels: Labels, workers: int
 ) -> dict[str, dict[str, Any]]:
     runs = _runs(found)
     files = {"ids.bin": _write_ids(folder, found, merged, runs, workers)}
     for index, name in enumerate(("sentences", "documents"), start=1):
-        paths = [worker.paths[index] for worker in found.workers]
+        paths = [worker.paths[index] for worker in found]
         sizes = (_read_slice(paths[run.worker], getattr(run, name)) for run in runs)
         files[f"{name[:-1]}_ends.bin"] = write_ends(folder / f"{name[:-1]}_ends.bin", sizes)
     num_documents = [0] * (runs[-1].batch + 1)
@@ -180,15 +175,12 @@ def _read_slice(path: Path, part: slice) -> np.ndarray:
     return np.fromfile(path, np.uint32, part.stop - part.start, offset=4 * part.start)
 
 
-class NumberFile:
-    """An array that is written part by part, and its entry of the manifest."""
+class NumberFile(AbstractContextManager["NumberFile"]):
+    """An array that is written part by part, and its manifest entry."""
 
     def __init__(self, path: Path, dtype: np.dtype) -> None:
         self._dtype, self._rolled, self._num = dtype, np.uint64(0), 0
         self._file = path.open("wb")
-
-    def __enter__(self) -> NumberFile:
-        return self
 
     def __exit__(self, *_: Any) -> None:
         self._file.close()
@@ -200,7 +192,7 @@ class NumberFile:
         self._num += len(numbers)
 
     def entry(self) -> dict[str, Any]:
-        """What the manifest shall say of the file."""
+        """The manifest entry of the file."""
         size = self._num * self._dtype.itemsize
         return {"dtype": self._dtype.str, "size": size, "hash": f"{int(self._rolled):016x}"}
 
@@ -230,13 +222,12 @@ def write_ends(path: Path, sizes: Iterable[np.ndarray]) -> dict[str, Any]:
 
 def write_labels(folder: Path, names: list[str], numbers: np.ndarray) -> dict[str, dict[str, Any]]:
     """Write each document's label and return the entries of the manifest."""
-    rolled = kernels.roll(numbers.astype(np.int64), np.uint64(0))
-    with (folder / "label_ids.bin").open("wb") as file:
-        file.write(numbers.data)
+    with NumberFile(folder / "label_ids.bin", np.dtype("<u4")) as file:
+        file.add(numbers)
     path = folder / "labels.json"
     write_json(path, names)
     return {
-        "label_ids.bin": {"dtype": "<u4", "size": numbers.nbytes, "hash": f"{int(rolled):016x}"},
+        "label_ids.bin": file.entry(),
         "labels.json": {"size": path.stat().st_size, "hash": file_checksum(path)},
     }
 
@@ -247,9 +238,9 @@ def id_dtype(num_words: int) -> np.dtype:
 
 
 def _write_ids(
-    folder: Path, found: Tally, merged: Merged, runs: list[Run], workers: int
+    folder: Path, found: list[Worker], merged: Merged, runs: list[Run], workers: int
 ) -> dict[str, Any]:
-    """Give every word its id, each generation in a thread of its own; places are known before."""
+    """Give every word its id, one thread per generation; positions are known in advance."""
     path, dtype = folder / "ids.bin", id_dtype(len(merged.vocabulary))
     sizes = [run.ids.stop - run.ids.start for run in runs]
     starts = list(accumulate(sizes, initial=0))
@@ -262,7 +253,7 @@ def _write_ids(
         def write(group: tuple[int, int]) -> None:
             mapping = merged.mapping(*group).astype(dtype)
             for index in groups[group]:
-                ids = _read_slice(found.workers[group[0]].paths[0], runs[index].ids)
+                ids = _read_slice(found[group[0]].paths[0], runs[index].ids)
                 new_ids = np.empty(len(ids), dtype)
                 rolled[index] = int(kernels.translate(ids, mapping, new_ids))
                 _write_at(out.fileno(), new_ids, starts[index] * dtype.itemsize)

@@ -1,49 +1,83 @@
-"""Find the token store of a text, or make it: one text and its settings have one place."""
+"""Find the token store of a corpus, or build it: a corpus with its settings has one path.
 
-from __future__ import annotations
+A new store is checked for settings that do not fit the text, such as unsegmented Chinese.
+"""
 
 import hashlib
 import json
 import shutil
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from sememe.errors import ArtifactError, OptionError
-from sememe.progress import Reporter
-from sememe.storage.leftovers import is_left_over, scratch_mark
-from sememe.storage.places import cache_dir
+from sememe.machine import cache_dir
+from sememe.progress import SILENT, Reporter, shown
+from sememe.storage.folder import locked, remove_left_over, scratch_mark
+from sememe.text import stream
+from sememe.text.characters import is_han, is_mostly_chinese
+from sememe.text.chinese import narrow, read_dictionary
 from sememe.text.settings import TextSettings
-from sememe.tokens.advice import note_dictionary, note_uncut_chinese
-from sememe.tokens.locking import locked
-from sememe.tokens.mapped import MappedStore
-from sememe.tokens.store import TokenStore
+from sememe.tokens.building import write_store
+from sememe.tokens.counting import DEFAULT_MEMORY
+from sememe.tokens.store import MappedStore, TokenStore
+from sememe.tokens.vocabulary import Vocabulary
+
+_NUM_WORDS = 200  # the most frequent ones tell enough
+_NUM_NAMED = 5
+_KANA = ("\u3041", "\u30ff")
+
+
+def note_uncut_chinese(
+    vocabulary: Vocabulary, settings: TextSettings, note: Callable[[str], None]
+) -> None:
+    """Suggest `--language zh` if Chinese was split by character, or warn if there is none."""
+    words = vocabulary[:_NUM_WORDS]
+    sizes = [len(word) for word in words if is_han(word[0])]
+    is_uncut = (
+        is_mostly_chinese(words)
+        and max(sizes) == 1
+        and not any(_KANA[0] <= word[0] <= _KANA[1] for word in words)
+    )
+    if settings.mode == "unicode" and is_uncut:
+        note("The text looks Chinese and was split into characters; --language zh segments words.")
+    elif settings.mode == "chinese" and not sizes:
+        note("The text, read with --language zh, has no Chinese: check --language and --encoding.")
+
+
+def note_dictionary(
+    vocabulary: Vocabulary, min_count: int, settings: TextSettings, note: Callable[[str], None]
+) -> None:
+    """Note how many words of the user's dictionary are in the text, and some that are not."""
+    if not settings.dictionary:
+        return
+
+    words = [word for word, *_ in read_dictionary(settings.dictionary)]
+    as_cut = [narrow(word).lower() if settings.lowercase else word for word in words]
+    missing = [word for word, own in zip(words, as_cut, strict=True) if own not in vocabulary]
+    named = "、".join(missing[:_NUM_NAMED]) + " …" * (len(missing) > _NUM_NAMED)
+    often = f" {min_count:,} times or more" if min_count > 1 else ""
+    found = f"{len(words) - len(missing):,} of its {len(words):,} words are in the text{often}"
+    note(f"{settings.dictionary}: {found}" + (f"; without: {named}" if missing else ""))
+
 
 Store = TypeVar("Store", bound=MappedStore)
 
 
 def key_of(*parts: Any) -> str:
-    """A short name for what JSON can say of `parts`."""
+    """A short hash of `parts` as JSON."""
     text = json.dumps(parts, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-def reuse_or_make(
-    path: Path,
-    fingerprint: dict[str, Any] | None,
-    min_count: int,
-    make: Callable[[], None],
-    note: Callable[[str], None],
-) -> TokenStore:
-    """Open the token store at `path` if it serves; otherwise say why not and make it."""
-
-    def lack(store: TokenStore) -> str:
-        is_cut = store.min_count > min_count
-        return f"it leaves out words below {store.min_count:,}" if is_cut else ""
-
-    return reuse(TokenStore, path, fingerprint, lack, make, note)
+def _lacking(store: TokenStore, min_count: int) -> str:
+    is_cut = store.min_count > min_count
+    return f"it leaves out words below {store.min_count:,}" if is_cut else ""
 
 
 def reuse(
@@ -54,12 +88,12 @@ def reuse(
     make: Callable[[], None],
     note: Callable[[str], None],
 ) -> Store:
-    """Open the store at `path` if it is of that fingerprint and lacks nothing; or make it."""
+    """Open the store at `path` if it has that fingerprint and is complete; otherwise build it."""
     store, _ = _usable(kind, path, fingerprint, lack)
     if store is not None:
         return store
     with locked(path, note):
-        # Another process may have made it while this one waited for the lock.
+        # Another process may have built it while this one waited for the lock.
         store, reason = _usable(kind, path, fingerprint, lack)
         if store is not None:
             return store
@@ -75,17 +109,17 @@ def _usable(
     fingerprint: dict[str, Any] | None,
     lack: Callable[[Store], str],
 ) -> tuple[Store | None, str]:
-    """The store at `path`, or the reason why it cannot serve; no reason where there is none."""
+    """The store at `path`, or the reason why it cannot be reused; None if there is none."""
     if not path.exists():
         return None, ""
     try:
-        # Every byte: a damaged id would train a wrong word in silence, and reading them is quick
-        # beside an epoch.
+        # Checks every byte: a damaged id would silently train a wrong word, and reading is fast
+        # compared with an epoch.
         store = kind.open(path, verify=True)
     except ArtifactError as error:
         return None, str(error).rstrip(".")
     if fingerprint is None or store.fingerprint is None:
-        return None, "nobody can tell whether its text is still the same"
+        return None, "it is unknown whether its text is still the same"
     if store.fingerprint != fingerprint:
         names = sorted(
             name
@@ -97,86 +131,107 @@ def _usable(
     return (None, reason) if reason else (store, "")
 
 
-def build_from_text(
+def open_or_build(
     corpus: Any,
     settings: TextSettings,
-    path: Path | None,
+    *,
     min_count: int,
-    workers: int,
-    memory: int,
-    progress: Reporter,
+    workers: int = 0,
+    path: str | Path | None = None,
+    memory: int = DEFAULT_MEMORY,
+    progress: Reporter = SILENT,
 ) -> TokenStore:
-    """Open the store of `corpus` where it can serve, otherwise read the text and build it."""
-    from sememe.text import stream
+    """Open the token store of `corpus`, or build it if none can be reused.
 
-    # Taken before the text is read: if that changes meanwhile, the store will not be reused.
-    fingerprint = stream.fingerprint(corpus, settings)
-    if fingerprint is not None:
-        fingerprint = json.loads(json.dumps(fingerprint))  # as it will be read back
-    place, is_temporary = place_of(corpus, fingerprint, path, settings.to_dict())
+    `corpus` is any input of text.stream.segment, or a store. Without `path` the store of files and
+    of the built-in corpus is cached for the user, that of anything else (standard input, iterables)
+    exists only while it is in use. A store is reused if its text and settings are the same and its
+    min_count is not higher; `progress` notes why a store is rebuilt.
+    """
+    if isinstance(corpus, TokenStore):
+        return _checked(corpus, min_count)
 
-    def make() -> None:
-        from sememe.tokens.building import build_store
-
-        with heard(progress, stream.total_bytes(corpus)) as on_bytes:
+    def make(place: Path, fingerprint: dict[str, Any] | None) -> None:
+        with byte_progress(progress, stream.total_bytes(corpus)) as on_bytes:
             records = stream.segment(corpus, settings, workers=workers, on_bytes=on_bytes)
             with closing(records):  # type: ignore[type-var]
-                build_store(place, records, min_count, workers, memory, fingerprint)
+                write_store(place, records, min_count, workers, memory, fingerprint)
 
-    store = reuse_or_make(place, fingerprint, min_count, make, progress.note)
-    if is_temporary:
-        remove_with(store)
+    store = store_of(
+        TokenStore, corpus, settings, {}, settings.to_dict(), path,
+        lambda own: _lacking(own, min_count), make, progress,
+    )  # fmt: skip
     note_uncut_chinese(store.vocabulary, settings, progress.note)
     note_dictionary(store.vocabulary, store.min_count, settings, progress.note)
+    if np.count_nonzero(store.vocabulary.counts >= min_count) == 1:
+        warnings.warn(
+            f"Only one word, “{shown(store.vocabulary[0])}”, occurs {min_count:,} times or more: a "
+            "model has nothing to compare it with. Check the corpus, or lower --min-count.",
+            stacklevel=2,
+        )
     return store
 
 
-def place_of(
-    corpus: Any, fingerprint: dict[str, Any] | None, path: Path | None, settings: Any
-) -> tuple[Path, bool]:
-    """Where the store of a text lies, and whether only for this process.
+def store_of(
+    kind: type[Store],
+    corpus: Any,
+    settings: TextSettings,
+    identity: dict[str, Any],
+    key: Any,
+    path: str | Path | None,
+    lack: Callable[[Store], str],
+    make: Callable[[Path, dict[str, Any] | None], None],
+    progress: Reporter,
+) -> Store:
+    """Open the store of a text, or build it at its path, given by the text's path and `key`.
 
-    The place is named by where the text is and how it is cut, so a changed text keeps its place.
+    `identity` is added to the store's fingerprint. A changed text keeps its path.
     """
-    if path is not None:
-        return path.absolute(), False
-    if fingerprint is None:
-        return temporary_place().absolute(), True
+    # Computed before the text is read: if that changes meanwhile, the store is not reused.
+    fingerprint = stream.fingerprint(corpus, settings)
+    is_temporary = fingerprint is None and path is None
+    if fingerprint is not None:
+        fingerprint = json.loads(json.dumps(fingerprint | identity))  # as it will be read back
     names = [corpus] if isinstance(corpus, (str, Path)) else corpus or []
-    key = key_of([str(Path(name).absolute()) for name in names], settings)
-    return (cache_dir() / "stores" / key).absolute(), False
+    if path is not None:
+        place = Path(path).absolute()
+    elif is_temporary:
+        place = temporary_place().absolute()
+    else:
+        own = key_of([str(Path(name).absolute()) for name in names], key)
+        place = (cache_dir() / "stores" / own).absolute()
+    store = reuse(kind, place, fingerprint, lack, lambda: make(place, fingerprint), progress.note)
+    if is_temporary:
+        remove_with(store)
+    return store
 
 
 @contextmanager
-def heard(progress: Reporter, total: int | None) -> Iterator[Callable[[int], None]]:
+def byte_progress(progress: Reporter, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show the bytes read so far."""
     with progress.task("reading text", total, "B") as task:
         yield lambda num_bytes: task.update(task.done + num_bytes)
 
 
-def check_min_count(store: TokenStore, min_count: int) -> TokenStore:
-    """Give `store` back if it holds every word that occurs `min_count` times."""
+def _checked(store: TokenStore, min_count: int) -> TokenStore:
+    """Return `store` if it is intact and holds every word that occurs `min_count` times."""
     if min_count < store.min_count:
         raise OptionError(
             f"The token store {store.path} leaves out words that occur fewer than "
             f"{store.min_count:,} times: min_count cannot be {min_count:,}; "
             "build the store again from its text."
         )
-    return store
+    return store.verified()
 
 
 def temporary_place() -> Path:
-    """A place for a store that nobody can find again, after removing those of dead processes."""
+    """A path for a temporary store; also removes those of dead processes."""
     folder = cache_dir() / "stores"
-    for leftover in folder.glob("*temporary-*"):
-        if is_left_over(leftover.name):
-            shutil.rmtree(leftover, ignore_errors=True)
-            with suppress(OSError):
-                leftover.unlink()
+    remove_left_over(folder, "*temporary-*")
     return folder / f"temporary-{scratch_mark()}"
 
 
 def remove_with(store: MappedStore) -> None:
-    """Remove the store's folder when the store is garbage or the program ends."""
+    """Remove the store's folder when the store is garbage-collected or the program ends."""
     store.is_temporary = True
     weakref.finalize(store, shutil.rmtree, str(store.path), ignore_errors=True)

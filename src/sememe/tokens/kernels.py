@@ -1,21 +1,13 @@
-"""Kernels over record-form bytes: words are hashed, counted and numbered without Python objects.
+"""Kernels over record bytes and word ids: words counted and numbered, pairs counted and joined.
 
-A table is five arrays that the caller owns and grows:
-  slots   uint64, two for each slot: the hash, then (word_id + 1) << 1 | is_long; 0 is free
-  counts  int64 by word_id
-  ends    int64 by word_id: where the word, with its WORD_END, ends in the arena
-  arena   uint8: every word followed by WORD_END, so an arena is itself in record form
-  state   int64, see the indices below
-
-The hash of a word of up to seven bytes is a bijection of its bytes, so equal hashes mean equal
-words; longer words are compared byte by byte. Counts are exact whatever collides.
+A table is five arrays that the caller owns and grows; `slots` is uint64, two for each slot: the
+hash, then (word_id + 1) << 1 | is_long.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
-from sememe.compiled import kernel
+from sememe.machine import kernel
+from sememe.randomness import GOLDEN, fast_mix
 
 NUM_WORDS, ARENA_END, NUM_IDS, NUM_SENTENCES, NUM_DOCUMENTS = 0, 1, 2, 3, 4
 SENTENCE_SIZE, DOCUMENT_SIZE, CONTENT_HASH, CONTENT_SIZE, NUM_SCANNED = 5, 6, 7, 8, 9
@@ -27,25 +19,14 @@ BYTE = np.uint64(0xFF)
 EVERY_01 = np.uint64(0x0101010101010101)
 EVERY_1F = np.uint64(0x1F1F1F1F1F1F1F1F)
 EVERY_80 = np.uint64(0x8080808080808080)
-# Two odd multipliers of splitmix64 (Steele et al. 2014) and the golden ratio.
-MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-S8, S16, S24, S27, S30 = np.uint64(8), np.uint64(16), np.uint64(24), np.uint64(27), np.uint64(30)
-S31, S32, S40, S48, S56 = np.uint64(31), np.uint64(32), np.uint64(40), np.uint64(48), np.uint64(56)
+S8, S16, S24, S32 = np.uint64(8), np.uint64(16), np.uint64(24), np.uint64(32)
+S40, S48, S56 = np.uint64(40), np.uint64(48), np.uint64(56)
 U3, U4, U5, U6 = np.uint64(3), np.uint64(4), np.uint64(5), np.uint64(6)
 
 
 @kernel
-def mix(key):  # type: ignore[no-untyped-def]
-    """Scatter 64 bits, one to one (splitmix64's finaliser)."""
-    key = (key ^ (key >> S30)) * MIX_1
-    key = (key ^ (key >> S27)) * MIX_2
-    return key ^ (key >> S31)
-
-
-@kernel
-def load(data, start, size):  # type: ignore[no-untyped-def]
-    """Eight bytes from `start` as one number, WORD_END standing for what lies past the end."""
+def load(data, start, size):
+    """Eight bytes from `start` as one number, with WORD_END for bytes past the end."""
     if start + U8 <= size:  # LLVM makes one load of this
         return (
             np.uint64(data[start])
@@ -66,7 +47,7 @@ def load(data, start, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_end(key):  # type: ignore[no-untyped-def]
+def find_end(key):
     """The top bit of the first WORD_END byte in `key`, or 0."""
     difference = key ^ EVERY_1F
     found = (difference - EVERY_01) & ~difference & EVERY_80
@@ -74,29 +55,29 @@ def find_end(key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def end_offset(found):  # type: ignore[no-untyped-def]
-    """The byte that `found` lies in, 0 to 7."""
+def end_offset(found):
+    """The byte that `found` is in, 0 to 7."""
     return ((((found >> U7) - U1) & EVERY_01) * EVERY_01) >> S56
 
 
 @kernel
-def hash_word(data, position, size, key):  # type: ignore[no-untyped-def]
+def hash_word(data, position, size, key):
     """The hash of the word at `position`, whose first bytes are `key`; where it stops; is_long."""
     found, stop = find_end(key), position
     if found:
-        return mix(key & (found | (found - U1))), stop + end_offset(found) + U1, U0
+        return fast_mix(key & (found | (found - U1))), stop + end_offset(found) + U1, U0
     word_hash = GOLDEN
     while not found:
-        word_hash = mix(word_hash ^ key) + GOLDEN
+        word_hash = fast_mix(word_hash ^ key) + GOLDEN
         stop += U8
         key = load(data, stop, size)
         found = find_end(key)
-    word_hash = mix(word_hash ^ (key & (found | (found - U1))))
+    word_hash = fast_mix(word_hash ^ (key & (found | (found - U1))))
     return word_hash, stop + end_offset(found) + U1, U1
 
 
 @kernel
-def is_same(data, position, word_size, arena, ends, word_id):  # type: ignore[no-untyped-def]
+def is_same(data, position, word_size, arena, ends, word_id):
     """Whether the word at `position`, its end included in `word_size`, is that of the arena."""
     start = U0
     if word_id:
@@ -110,8 +91,8 @@ def is_same(data, position, word_size, arena, ends, word_id):  # type: ignore[no
 
 
 @kernel
-def find_word(data, position, word_size, word_hash, is_long, slots, ends, arena):  # type: ignore[no-untyped-def]
-    """The slot of a word, or the free one where it belongs."""
+def find_word(data, position, word_size, word_hash, is_long, slots, ends, arena):
+    """The slot of a word, or the free one for it."""
     mask = np.uint64(len(slots) // 2 - 1)
     slot = word_hash & mask
     while True:
@@ -126,12 +107,12 @@ def find_word(data, position, word_size, word_hash, is_long, slots, ends, arena)
 
 
 @kernel
-def scan(data, start, weights, ids, sentences, documents, slots, counts, ends, arena, state):  # type: ignore[no-untyped-def]
+def scan(data, start, weights, ids, sentences, documents, slots, counts, ends, arena, state):
     """Count and number the words of `data` from `start` on; return where it stopped.
 
-    It stops early where an output or the table is full. Word ids go to `ids`, sizes of sentences
-    in words to `sentences`, of documents in sentences to `documents`; empty sentences are left
-    out. `weights` holds the count of each word of `data`, or is empty where each counts once.
+    It stops early when an output or the table is full. Word ids go to `ids`, sizes of sentences in
+    words to `sentences`, of documents in sentences to `documents`; empty sentences are dropped.
+    `weights` holds the count of each word of `data`, or is empty if each counts once.
     """
     size, position = np.uint64(len(data)), np.uint64(start)
     num_words, arena_end = state[NUM_WORDS], state[ARENA_END]
@@ -193,7 +174,7 @@ def scan(data, start, weights, ids, sentences, documents, slots, counts, ends, a
 
 
 @kernel
-def grow(slots, new_slots):  # type: ignore[no-untyped-def]
+def grow(slots, new_slots):
     """Move every entry of `slots` to the larger, empty `new_slots`."""
     mask = np.uint64(len(new_slots) // 2 - 1)
     for old in range(len(slots) // 2):
@@ -208,7 +189,7 @@ def grow(slots, new_slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def group(slots, shift, bounds, order):  # type: ignore[no-untyped-def]
+def group(slots, shift, bounds, order):
     """Put word ids in `order` by part, the hash's bits from `shift` up; `bounds` gets starts."""
     bounds[:] = 0
     for slot in range(len(slots) // 2):
@@ -225,8 +206,8 @@ def group(slots, shift, bounds, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gather(arena, ends, order, out):  # type: ignore[no-untyped-def]
-    """Copy the words `order` of `arena`, one after the other, into `out`; return their size."""
+def gather(arena, ends, order, out):
+    """Copy the words `order` of `arena` consecutively into `out`; return their size."""
     end = 0
     for index in range(len(order)):
         word_id = np.int64(order[index])
@@ -238,7 +219,7 @@ def gather(arena, ends, order, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def translate(ids, mapping, out):  # type: ignore[no-untyped-def]
+def translate(ids, mapping, out):
     """Write mapping[ids] to `out` and return its rolling hash (see `roll`)."""
     rolled = U0
     for index in range(len(ids)):
@@ -249,8 +230,82 @@ def translate(ids, mapping, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def roll(numbers, rolled):  # type: ignore[no-untyped-def]
+def roll(numbers, rolled):
     """Continue the rolling hash: hash(a + b) = hash(a)·GOLDEN^len(b) + hash(b) modulo 2^64."""
     for index in range(len(numbers)):
         rolled = rolled * GOLDEN + np.uint64(numbers[index])
     return rolled
+
+
+NO_WORD = np.uint64(0xFFFFFFFF)
+
+
+@kernel
+def count_pairs(ids, ends, held, num_words, num_parts, part, keys, counts, num_pairs):
+    """Count pairs of words below `num_words` whose hash falls in `part`; -1 when that is too many.
+
+    Returns the word to hold for the next block, and the number of distinct pairs so far.
+    """
+    mask, limit, sentence = np.uint64(len(keys) - 1), len(keys) * 3 // 4, 0
+    for index in range(len(ids)):
+        word = np.uint64(ids[index])
+        if word < num_words and held < num_words:
+            key = (held << S32) | (word + U1)
+            code = fast_mix(key)
+            if ((code >> S32) * num_parts) >> S32 == part:
+                slot = code & mask
+                while keys[slot] and keys[slot] != key:
+                    slot = (slot + U1) & mask
+                if not keys[slot]:
+                    if num_pairs == limit:
+                        return NO_WORD, -1
+                    keys[slot] = key
+                    num_pairs += 1
+                counts[slot] += 1
+        held = word
+        if sentence < len(ends) and index + 1 == ends[sentence]:
+            held, sentence = NO_WORD, sentence + 1
+    return held, num_pairs
+
+
+@kernel
+def fill(keys, new_ids, slot_keys, slot_ids):
+    """Put the joined word of each key into an empty table."""
+    mask = np.uint64(len(slot_keys) - 1)
+    for index in range(len(keys)):
+        slot = fast_mix(keys[index]) & mask
+        while slot_keys[slot]:
+            slot = (slot + U1) & mask
+        slot_keys[slot] = keys[index]
+        slot_ids[slot] = new_ids[index]
+
+
+@kernel
+def join_pairs(ids, ends, held, size, slot_keys, slot_ids, out, sizes, counts):
+    """Join pairs of the table from left to right; a word of one pair cannot begin another.
+
+    Joined ids go to `out`, sizes of sentences to `sizes`, occurrences are added to `counts`.
+    Returns the word to hold, the size of the open sentence without it, and the number of ids.
+    """
+    mask, sentence, num_out = np.uint64(len(slot_keys) - 1), 0, 0
+    for index in range(len(ids)):
+        word = np.uint64(ids[index])
+        if held != NO_WORD:
+            key = (held << S32) | (word + U1)
+            slot = fast_mix(key) & mask
+            while slot_keys[slot] and slot_keys[slot] != key:
+                slot = (slot + U1) & mask
+            if slot_keys[slot]:
+                held, word = np.uint64(slot_ids[slot]), NO_WORD
+            out[num_out] = held
+            counts[held] += 1
+            num_out, size = num_out + 1, size + 1
+        held = word
+        if sentence < len(ends) and index + 1 == ends[sentence]:
+            if held != NO_WORD:
+                out[num_out] = held
+                counts[held] += 1
+                num_out, size = num_out + 1, size + 1
+            sizes[sentence] = size
+            held, size, sentence = NO_WORD, 0, sentence + 1
+    return held, size, num_out

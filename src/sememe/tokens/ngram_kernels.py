@@ -1,17 +1,22 @@
-"""Kernels of `ngrams`: the words of a vocabulary as flat bytes in, rows of the input matrix out."""
+"""Kernels of `ngrams`: the words of a vocabulary as flat bytes in, rows of the input matrix out.
 
-from __future__ import annotations
+fastText gives a word a row of its own and hashes each n-gram by FNV-1a; in a compact table (floret)
+the word and each n-gram have `hash_count` rows by MurmurHash3. A `hash_count` of 0 means the first.
+"""
 
 import numpy as np
 
-from sememe.compiled import kernel
+from sememe.machine import kernel
 
 _BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)
-_OPEN, _CLOSE = np.uint8(60), np.uint8(62)  # < and >
+_C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+_F1, _F2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_ADD1, _ADD2, _FIVE = np.uint64(0x52DCE729), np.uint64(0x38495AB5), np.uint64(5)
+_S33, _LOW = np.uint64(33), np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def _is_line_end(word_bytes, start, end):  # type: ignore[no-untyped-def]
+def _is_line_end(word_bytes, start, end):
     return (
         end - start == 4
         and word_bytes[start] == 60
@@ -22,13 +27,14 @@ def _is_line_end(word_bytes, start, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_inside(byte):  # type: ignore[no-untyped-def]
+def _is_inside(byte):
     """Whether `byte` continues a character of UTF-8."""
     return byte & 0xC0 == 0x80
 
 
 @kernel
-def _mix(value, byte):  # type: ignore[no-untyped-def]
+def mix_byte(value, byte):
+    """One step of FNV-1a; Facebook's hash takes bytes as signed characters."""
     signed = np.uint32(byte)
     if byte >= 0x80:
         signed |= np.uint32(0xFFFFFF00)
@@ -36,98 +42,19 @@ def _mix(value, byte):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _byte_at(word_bytes, start, end, index):  # type: ignore[no-untyped-def]
-    """Byte `index` of <word>; the word itself lies at start:end."""
-    if index == 0:
-        return _OPEN
-    if index > end - start:
-        return _CLOSE
-    return word_bytes[start + index - 1]
-
-
-@kernel
-def _num_ngrams(word_bytes, start, end, minn, maxn):  # type: ignore[no-untyped-def]
-    if _is_line_end(word_bytes, start, end):
-        return 0
-    num_characters = 2
-    for index in range(start, end):
-        if not _is_inside(word_bytes[index]):
-            num_characters += 1
-    num_ngrams = 0
-    for size in range(max(1, minn), min(maxn, num_characters) + 1):
-        num_ngrams += num_characters - size + 1
-        if size == 1:
-            num_ngrams -= 2
-    return num_ngrams
-
-
-@kernel
-def count_rows(word_bytes, word_ends, first, minn, maxn, ends):  # type: ignore[no-untyped-def]
-    """Write where the rows of each word from `first` on end (its own and one for each n-gram)."""
-    num_rows = 0
-    start = word_ends[first - 1] if first > 0 else 0
-    for index in range(len(ends)):
-        end = word_ends[first + index]
-        num_rows += 1 + _num_ngrams(word_bytes, start, end, minn, maxn)
-        ends[index] = num_rows
-        start = end
-    return num_rows
-
-
-@kernel
-def fill_rows(word_bytes, word_ends, first, last, minn, maxn, bucket, rows):  # type: ignore[no-untyped-def]
-    """Write the rows of the words `first` to `last`, one word after the other."""
-    num_words = len(word_ends)
-    place = 0
-    start = word_ends[first - 1] if first > 0 else 0
-    for word_id in range(first, last):
-        end = word_ends[word_id]
-        rows[place] = word_id
-        place += 1
-        size = end - start + 2
-        if maxn > 0 and not _is_line_end(word_bytes, start, end):
-            for from_index in range(size):
-                if _is_inside(_byte_at(word_bytes, start, end, from_index)):
-                    continue
-                value, index = _BASIS, from_index
-                for length in range(1, maxn + 1):
-                    if index == size:
-                        break
-                    value = _mix(value, _byte_at(word_bytes, start, end, index))
-                    index += 1
-                    while index < size and _is_inside(_byte_at(word_bytes, start, end, index)):
-                        value = _mix(value, _byte_at(word_bytes, start, end, index))
-                        index += 1
-                    is_boundary = length == 1 and (from_index == 0 or index == size)
-                    if length >= minn and not is_boundary:
-                        rows[place] = num_words + np.int64(value) % bucket
-                        place += 1
-        start = end
-    return place
-
-
-# --- compact tables (floret): MurmurHash3 instead of FNV-1a, several rows for each n-gram -------
-
-_C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
-_F1, _F2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
-_ADD1, _ADD2, _FIVE = np.uint64(0x52DCE729), np.uint64(0x38495AB5), np.uint64(5)
-_S33, _LOW = np.uint64(33), np.uint64(0xFFFFFFFF)
-
-
-@kernel
-def _rotate(value, shift):  # type: ignore[no-untyped-def]
+def _rotate(value, shift):
     return (value << np.uint64(shift)) | (value >> np.uint64(64 - shift))
 
 
 @kernel
-def _scatter(value):  # type: ignore[no-untyped-def]
+def _scatter(value):
     value = (value ^ (value >> _S33)) * _F1
     value = (value ^ (value >> _S33)) * _F2
     return value ^ (value >> _S33)
 
 
 @kernel
-def _load(data, start, end):  # type: ignore[no-untyped-def]
+def _load(data, start, end):
     """Up to eight bytes as one number, the first one lowest."""
     value = np.uint64(0)
     for offset in range(min(8, end - start)):
@@ -136,7 +63,7 @@ def _load(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _murmur(data, start, end, seed):  # type: ignore[no-untyped-def]
+def _murmur(data, start, end, seed):
     first, second = np.uint64(seed), np.uint64(seed)
     position = start
     while position < end:
@@ -160,7 +87,7 @@ def _murmur(data, start, end, seed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _put_hashes(whole, start, end, seed, bucket, hash_count, rows, place):  # type: ignore[no-untyped-def]
+def _put_hashes(whole, start, end, seed, bucket, hash_count, rows, place):
     first, second = _murmur(whole, start, end, seed)
     for index in range(hash_count):
         half = first if index < 2 else second
@@ -171,8 +98,8 @@ def _put_hashes(whole, start, end, seed, bucket, hash_count, rows, place):  # ty
 
 
 @kernel
-def _fill_whole(word_bytes, start, end, before, after, whole):  # type: ignore[no-untyped-def]
-    """Write the word in its marks; gives its size."""
+def _fill_whole(word_bytes, start, end, before, after, whole):
+    """Write the word with its boundary marks; return its size."""
     size = 0
     for index in range(len(before)):
         whole[size] = before[index]
@@ -187,8 +114,8 @@ def _fill_whole(word_bytes, start, end, before, after, whole):  # type: ignore[n
 
 
 @kernel
-def _num_starts(data, start, end):  # type: ignore[no-untyped-def]
-    """How many characters start between two places."""
+def _num_starts(data, start, end):
+    """The number of characters that start between two positions."""
     num_starts = 0
     for index in range(start, end):
         if not _is_inside(data[index]):
@@ -197,8 +124,8 @@ def _num_starts(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_floret(word_bytes, word_ends, first, before, after, minn, maxn, hash_count, ends):  # type: ignore[no-untyped-def]
-    """Write where the rows of each word end; gives their number and the longest word in bytes."""
+def count_rows(word_bytes, word_ends, first, before, after, minn, maxn, hash_count, ends):
+    """Write where the rows of each word end; return their number and the longest word in bytes."""
     num_rows, longest = 0, 0
     marks = _num_starts(before, 0, len(before)) + _num_starts(after, 0, len(after))
     start = word_ends[first - 1] if first > 0 else 0
@@ -207,42 +134,55 @@ def count_floret(word_bytes, word_ends, first, before, after, minn, maxn, hash_c
         longest = max(longest, end - start + len(before) + len(after))
         num_characters = marks + _num_starts(word_bytes, start, end)
         num_pieces = 1
-        for size in range(max(1, minn), min(maxn, num_characters) + 1):
-            num_pieces += num_characters - size + 1
-            if size == 1:
-                num_pieces -= min(2, num_characters)
-        num_rows += num_pieces * hash_count
+        if hash_count > 0 or not _is_line_end(word_bytes, start, end):
+            for size in range(max(1, minn), min(maxn, num_characters) + 1):
+                num_pieces += num_characters - size + 1
+                if size == 1:
+                    num_pieces -= min(2, num_characters)
+        num_rows += num_pieces * max(hash_count, 1)
         ends[index] = num_rows
         start = end
     return num_rows, longest
 
 
 @kernel
-def fill_floret(  # type: ignore[no-untyped-def]
+def fill_rows(
     word_bytes, word_ends, first, last, before, after, minn, maxn, bucket, hash_count, seed,
     whole, rows,
 ):  # fmt: skip
-    """Write the rows of the words `first` to `last`: of the word in its marks, then its n-grams."""
+    """Write the rows of the words `first` to `last`: of the marked word, then its n-grams."""
     place = 0
     start = word_ends[first - 1] if first > 0 else 0
     for word_id in range(first, last):
         end = word_ends[word_id]
         size = _fill_whole(word_bytes, start, end, before, after, whole)
-        place = _put_hashes(whole, 0, size, seed, bucket, hash_count, rows, place)
+        if hash_count > 0:
+            place = _put_hashes(whole, 0, size, seed, bucket, hash_count, rows, place)
+        else:
+            rows[place] = word_id
+            place += 1
+            if _is_line_end(word_bytes, start, end):
+                size = 0
+        start = end
         for from_index in range(size):
             if _is_inside(whole[from_index]):
                 continue
-            index = from_index
+            value, index = _BASIS, from_index
             for length in range(1, maxn + 1):
                 if index == size:
                     break
+                value = mix_byte(value, whole[index])
                 index += 1
                 while index < size and _is_inside(whole[index]):
+                    value = mix_byte(value, whole[index])
                     index += 1
-                is_boundary = length == 1 and (from_index == 0 or index == size)
-                if length >= minn and not is_boundary:
+                if length < minn or (length == 1 and (from_index == 0 or index == size)):
+                    continue
+                if hash_count > 0:
                     place = _put_hashes(
                         whole, from_index, index, seed, bucket, hash_count, rows, place
                     )
-        start = end
+                else:
+                    rows[place] = len(word_ends) + np.int64(value) % bucket
+                    place += 1
     return place

@@ -1,6 +1,6 @@
 """Character n-grams of words as rows of fastText's input matrix (Bojanowski et al. 2017, 3.2).
 
-A word is written <word>; its n-grams are the pieces of `minn` to `maxn` characters, hashed into
+A word is written <word>; its n-grams are the parts of `minn` to `maxn` characters, hashed into
 `bucket` rows that follow the rows of the words. Single `<` and `>` are no n-grams. Everything
 here agrees with Facebook's program, so that its models can be read: a character is a byte
 that starts one with the continuation bytes after it, and the hash is FNV-1a over signed bytes.
@@ -21,7 +21,7 @@ _MAX_ROWS = 2**31 - 1
 
 
 def hash_bytes(data: bytes) -> int:
-    """Hash as Facebook's program does: FNV-1a, 32 bits, bytes from 0x80 on taken as negative."""
+    """Hash as in Facebook's program: FNV-1a, 32 bits, with bytes from 0x80 on as negative."""
     value = 2166136261
     for byte in data:
         value ^= byte | 0xFFFFFF00 if byte >= 0x80 else byte
@@ -37,7 +37,7 @@ def split_ngrams(word: str, minn: int, maxn: int) -> list[bytes]:
 
 
 def cut_ngrams(whole: bytes, minn: int, maxn: int) -> list[bytes]:
-    """Cut a word in its marks into n-grams; a single character at either end is none."""
+    """Split a marked word into n-grams; a single mark at either end is none."""
     edges = [index for index, byte in enumerate(whole) if byte & 0xC0 != 0x80] + [len(whole)]
     num_characters = len(edges) - 1
     ngrams = []
@@ -50,17 +50,18 @@ def cut_ngrams(whole: bytes, minn: int, maxn: int) -> list[bytes]:
 
 
 def check_options(num_words: int, minn: int, maxn: int, bucket: int) -> None:
-    """Refuse n-grams that no table of rows could serve."""
-    if minn < 0 or maxn < 0 or bucket < 0:
+    """Raise an error for n-gram options that no table could have."""
+    if min(minn, maxn, bucket) < 0 or max(minn, maxn) > _MAX_ROWS:
         raise OptionError(
-            f"minn, maxn and bucket must be 0 or more, not {minn}, {maxn} and {bucket}."
+            f"minn, maxn and bucket must be 0 or more, and below 2³¹, not {minn}, {maxn} and "
+            f"{bucket}."
         )
     if num_words + bucket > _MAX_ROWS:
         raise OptionError(f"{num_words:,} words and {bucket:,} buckets are more than 2³¹ rows.")
 
 
 def ngram_rows_of(word: str, num_words: int, minn: int, maxn: int, bucket: int) -> np.ndarray:
-    """Give the rows (int32) of the n-grams of a word that has no row of its own."""
+    """The rows (int32) of the n-grams of a word without its own row."""
     check_options(num_words, minn, maxn, bucket)
     if bucket == 0:
         return np.empty(0, np.int32)
@@ -77,29 +78,44 @@ def ngram_rows(
     first: int = 0,
     last: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give the rows of every word from `first` to `last`: its own id, then those of its n-grams.
+    """The rows of every word from `first` to `last`: its own id, then those of its n-grams.
 
-    The first array (int64, one for each word) says where the rows of a word end in the second
-    (int32). Without buckets, or with `maxn` 0, a word has its own row alone.
+    The first array (int64, one entry per word) says where the rows of a word end in the second
+    (int32). Without buckets, or with `maxn` 0, a word has only its own row.
     """
-    from sememe.tokens.ngram_kernels import count_rows, fill_rows
-
     check_options(len(vocabulary), minn, maxn, bucket)
-    word_bytes, word_ends = vocabulary.to_arrays()
-    last = len(vocabulary) if last is None else last
     if bucket == 0:
         minn, maxn, bucket = 1, 0, 1
+    return _rows_of_all(vocabulary, minn, maxn, bucket, 0, FLORET_SEED, Marks(), first, last)
+
+
+def _rows_of_all(
+    vocabulary: Vocabulary,
+    minn: int,
+    maxn: int,
+    bucket: int,
+    hash_count: int,
+    seed: int,
+    marks: Marks,
+    first: int,
+    last: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    from sememe.tokens.ngram_kernels import count_rows, fill_rows
+
+    words = vocabulary.to_arrays()
+    last = len(vocabulary) if last is None else last
+    before, after = (np.frombuffer(mark, np.uint8) for mark in marks)
     ends = np.empty(last - first, np.int64)
-    num_rows = count_rows(word_bytes, word_ends, first, minn, maxn, ends)
-    rows = np.empty(num_rows, np.int32)
-    fill_rows(word_bytes, word_ends, first, last, minn, maxn, bucket, rows)
+    num_rows, longest = count_rows(*words, first, before, after, minn, maxn, hash_count, ends)
+    rows, whole = np.empty(num_rows, np.int32), np.empty(longest, np.uint8)
+    fill_rows(*words, first, last, before, after, minn, maxn, bucket, hash_count, seed, whole, rows)
     return ends, rows
 
 
 def keep_ngrams(
     ends: np.ndarray, rows: np.ndarray, num_words: int, pruned: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Replace the rows of n-grams by those that a pruned model has for them; leave out the others.
+    """Replace the rows of n-grams by those of a pruned model; drop the others.
 
     `pruned` (N, 2) holds pairs of a bucket and its row after the words, sorted by bucket.
     """
@@ -154,7 +170,7 @@ def murmur_hashes(data: bytes, seed: int = FLORET_SEED) -> tuple[int, int, int, 
 
 
 class Marks(NamedTuple):
-    """What stands before and after a word when it is cut into n-grams."""
+    """The characters around a word when it is split into n-grams."""
 
     before: bytes = b"<"
     after: bytes = b">"
@@ -170,10 +186,10 @@ def floret_rows(
     seed: int = FLORET_SEED,
     marks: Marks = Marks(),
 ) -> np.ndarray:
-    """Give the rows (int32) of a word in a compact table: `hash_count` for it and each n-gram.
+    """The rows (int32) of a word in a compact table: `hash_count` for it and each n-gram.
 
-    As floret has it: no word has a row of its own, so a table needs no vocabulary. Every word has
-    n-grams here, the end of a line too.
+    As in floret, no word has its own row, so a table needs no vocabulary. Every word has n-grams
+    here, also the end of a line.
     """
     _check_floret(minn, maxn, bucket, hash_count)
     whole = marks.before + word.encode("utf-8", "surrogatepass") + marks.after
@@ -195,22 +211,8 @@ def floret_rows_of_all(
     last: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give `floret_rows` of every word from `first` to `last`: where each ends, and all rows."""
-    from sememe.tokens.ngram_kernels import count_floret, fill_floret
-
     _check_floret(minn, maxn, bucket, hash_count)
-    word_bytes, word_ends = vocabulary.to_arrays()
-    last = len(vocabulary) if last is None else last
-    before, after = (np.frombuffer(mark, np.uint8) for mark in marks)
-    ends = np.empty(last - first, np.int64)
-    num_rows, longest = count_floret(
-        word_bytes, word_ends, first, before, after, minn, maxn, hash_count, ends
-    )
-    rows, whole = np.empty(num_rows, np.int32), np.empty(longest, np.uint8)
-    fill_floret(
-        word_bytes, word_ends, first, last, before, after, minn, maxn, bucket, hash_count, seed,
-        whole, rows,
-    )  # fmt: skip
-    return ends, rows
+    return _rows_of_all(vocabulary, minn, maxn, bucket, hash_count, seed, marks, first, last)
 
 
 def _check_floret(minn: int, maxn: int, bucket: int, hash_count: int) -> None:

@@ -1,35 +1,39 @@
-"""Phrases: neighbours that meet more often than chance become one word, new york → new_york.
+"""Phrases: words that occur together more often than chance become one, new york → new_york.
 
-The score of a pair is (count(a b) - min_count) / (count(a) · count(b)) · N, where N is the number
-of words in the text (Mikolov et al. 2013b, section 4, with the factor of the released
-word2phrase program; its own threshold is 100). Pairs never reach over the end of a sentence nor
-over a word that is too rare to have an id. Every pass makes a store of its own beside the one it
-started from, so a second pass can find new_york_times.
+The score of a pair is (count(a b) - min_count) / (count(a) · count(b)) · N, with N the number of
+words in the corpus (Mikolov et al. 2013b, 4). A store comes in; a store with joined words goes out.
 """
 
-from __future__ import annotations
-
 import math
-import shutil
-import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sememe.cores import available_cores
-from sememe.errors import OptionError
+from sememe.errors import InputError, OptionError
+from sememe.machine import available_cores
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import write_folder
-from sememe.tokens.store import DEFAULT_MEMORY, TokenStore
+from sememe.tokens import caching, kernels
+from sememe.tokens.building import (
+    NumberFile,
+    id_dtype,
+    scratch_folder,
+    write_ends,
+    write_labels,
+    write_manifest,
+)
+from sememe.tokens.counting import DEFAULT_MEMORY, ids_of, rank_words
+from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
 
 _JOINT = "_"
 _BLOCK = 1 << 20
 
 
-class Pairs(NamedTuple):
+class PhrasePairs(NamedTuple):
     """Pairs of word ids that score above the threshold, by falling score, ties by ids."""
 
     first: np.ndarray
@@ -54,11 +58,10 @@ def find_phrases(
     path: str | Path | None = None,
     progress: Reporter = SILENT,
 ) -> TokenStore:
-    """Give the store of the same text with its phrases joined, making it where there is none yet.
+    """Return the store of the same text with its phrases joined, building it if needed.
 
-    It is kept beside `store` unless `path` says another place for the last pass.
+    It is saved next to `store` unless `path` gives another path for the last pass.
     """
-    from sememe.tokens import caching
 
     _check(min_count, threshold, passes)
     for index in range(passes):
@@ -75,7 +78,7 @@ def find_phrases(
             )
             join_phrases(source, pairs, place, own)
 
-        store = caching.reuse_or_make(place, fingerprint, source.min_count, make, progress.note)
+        store = caching.reuse(TokenStore, place, fingerprint, lambda _: "", make, progress.note)
         if source.is_temporary and place.parent == source.path.parent:
             caching.remove_with(store)
     return store
@@ -107,11 +110,11 @@ def score_pairs(
     threshold: float = 100.0,
     workers: int = 0,
     memory: int = DEFAULT_MEMORY,
-) -> Pairs:
+) -> PhrasePairs:
     """Count every pair exactly and keep those that score above `threshold`.
 
-    Each thread counts the pairs of one part of all hashes; a part with too many for its share of
-    the memory is cut in two, which costs another reading of the ids.
+    Each thread counts the pairs of one part of all hashes; a part with too many for its memory is
+    split in two, which costs another pass over the ids.
     """
     workers = workers or available_cores()
     exponent = max((memory // workers // 16).bit_length() - 1, 6)
@@ -137,7 +140,6 @@ def _count_part(
     store: TokenStore, num_words: int, part: int, num_parts: int, num_slots: int, min_count: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Keys and counts of the pairs in one part above `min_count`; None when the table is full."""
-    from sememe.tokens import phrase_kernels as kernels
 
     keys, counts = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.int64)
     held, num_pairs = kernels.NO_WORD, 0
@@ -154,30 +156,125 @@ def _count_part(
 
 def _score(
     store: TokenStore, keys: np.ndarray, counts: np.ndarray, min_count: int, threshold: float
-) -> Pairs:
+) -> PhrasePairs:
     first = (keys >> np.uint64(32)).astype(np.int64)
     second = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64) - 1
     own = np.asarray(store.vocabulary.counts)
     scores = (counts - min_count) / own[first] / own[second] * store.num_tokens
     order = np.lexsort((second, first, -scores))
     order = order[scores[order] > threshold]
-    return Pairs(first[order], second[order], counts[order], scores[order])
+    return PhrasePairs(first[order], second[order], counts[order], scores[order])
 
 
 def join_phrases(
-    store: TokenStore, pairs: Pairs, path: Path, fingerprint: dict[str, Any] | None
+    store: TokenStore, pairs: PhrasePairs, path: Path, fingerprint: dict[str, Any] | None
 ) -> None:
     """Write to `path`, whose lock must be held, the store in which `pairs` are single words."""
-    from sememe.tokens.building import refuse_other_folders
-    from sememe.tokens.joining import write_joined
-    from sememe.tokens.locking import remove_leftovers
+    with (
+        scratch_folder(path, TokenStore) as scratch,
+        write_folder(path, checksums=False) as folder,
+    ):
+        names, numbers = _number(store.vocabulary, pairs)
+        # Words keep their ids here, the unknown one too; joined words come after it.
+        counts = np.zeros(len(store.vocabulary) + 1 + len(names), np.int64)
+        _join(store, pairs, numbers, scratch, counts)
+        unknown = len(store.vocabulary)
+        num_distinct = int(np.count_nonzero(np.delete(counts, unknown)))
+        vocabulary, mapping = _choose(store, names, counts)
+        files = {
+            "ids.bin": _write_ids(folder / "ids.bin", scratch / "ids", mapping, len(vocabulary)),
+            "sentence_ends.bin": write_ends(
+                folder / "sentence_ends.bin", _read_blocks(scratch / "sizes")
+            ),
+            "document_ends.bin": write_ends(folder / "document_ends.bin", _document_sizes(store)),
+        }
+        if store.labels is not None and store.label_ids is not None:
+            files |= write_labels(folder, store.labels, np.array(store.label_ids))
+        facts = {
+            "min_count": store.min_count,
+            "num_distinct": num_distinct,
+            "content": store.manifest["content"],
+            "num_phrases": len(names),
+            "fingerprint": fingerprint,
+        }
+        write_manifest(folder, vocabulary, files, facts)
 
-    refuse_other_folders(path, TokenStore)
-    remove_leftovers(path)
-    scratch = path.with_name(f".{path.name}.scratch-{uuid.uuid4().hex[:8]}")
-    try:
-        with write_folder(path) as folder:
-            scratch.mkdir()
-            write_joined(folder, scratch, store, pairs, fingerprint)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+
+def _number(vocabulary: Vocabulary, pairs: PhrasePairs) -> tuple[list[str], np.ndarray]:
+    """The new words, and the id of every pair's joined word.
+
+    One word may come from several pairs (a_b + c, a + b_c), or be in the text already.
+    """
+    new: dict[str, int] = {}
+    numbers = []
+    for word in pairs.words(vocabulary):
+        known = vocabulary.find(word)
+        numbers.append(
+            known if known >= 0 else new.setdefault(word, len(vocabulary) + 1 + len(new))
+        )
+    return list(new), np.array(numbers, np.uint32)
+
+
+def _join(
+    store: TokenStore, pairs: PhrasePairs, numbers: np.ndarray, scratch: Path, counts: np.ndarray
+) -> None:
+    """Write joined ids and sizes of sentences to scratch files, and count every id."""
+    num_slots = 1 << max(2 * len(numbers), 8).bit_length()
+    slot_keys, slot_ids = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.uint32)
+    keys = (pairs.first.astype(np.uint64) << np.uint64(32)) | (pairs.second + 1).astype(np.uint64)
+    kernels.fill(keys, numbers, slot_keys, slot_ids)
+    held, size = kernels.NO_WORD, 0
+    out = np.empty(_BLOCK + 1, np.uint32)
+    with (scratch / "ids").open("wb") as ids_file, (scratch / "sizes").open("wb") as sizes_file:
+        for ids, ends in store.blocks(_BLOCK):
+            sizes = np.empty(len(ends), np.uint32)
+            held, size, num_out = kernels.join_pairs(
+                ids, ends, np.uint64(held), size, slot_keys, slot_ids, out, sizes, counts
+            )
+            ids_file.write(out[:num_out].data)
+            sizes_file.write(sizes.data)
+
+
+def _choose(
+    store: TokenStore, names: list[str], counts: np.ndarray
+) -> tuple[Vocabulary, np.ndarray]:
+    """The new vocabulary, and the new id of every number used in joining."""
+    old_words = store.vocabulary.to_records()
+    new_words = "".join(f"{name}\x1f" for name in names).encode("utf-8", "surrogatepass")
+    # The unknown word is between old and new ones as an empty word that nothing keeps.
+    words = np.concatenate((old_words, np.frombuffer(b"\x1f" + new_words, np.uint8)))
+    ends = np.flatnonzero(words == 0x1F) + 1
+    is_kept = counts >= store.min_count
+    is_kept[len(store.vocabulary)] = False
+    kept = np.flatnonzero(is_kept).astype(np.uint32)
+    if not len(kept):
+        raise InputError("No word is frequent enough once phrases are joined.")
+    chosen = np.empty(len(words), np.uint8)
+    size = kernels.gather(words, ends, kept, chosen)
+    vocabulary, ranks = rank_words(chosen[:size], counts[kept])
+    places = np.full(len(counts), len(ranks), np.uint32)
+    places[kept] = np.arange(len(kept), dtype=np.uint32)
+    return vocabulary, ids_of(places, ranks)
+
+
+def _write_ids(path: Path, source: Path, mapping: np.ndarray, num_words: int) -> dict[str, Any]:
+    dtype = id_dtype(num_words)
+    mapping = mapping.astype(dtype)
+    with NumberFile(path, dtype) as file:
+        for ids in _read_blocks(source):
+            file.add(mapping[ids])
+    return file.entry()
+
+
+def _read_blocks(path: Path) -> Iterator[np.ndarray]:
+    with path.open("rb") as file:
+        while block := file.read(4 * _BLOCK):
+            yield np.frombuffer(bytearray(block), np.uint32)
+
+
+def _document_sizes(store: TokenStore) -> Iterator[np.ndarray]:
+    ends, previous = store.document_ends, 0
+    for start in range(0, len(ends), _BLOCK):
+        part = np.array(ends[start : start + _BLOCK])
+        yield np.diff(part, prepend=previous)
+        previous = int(part[-1])

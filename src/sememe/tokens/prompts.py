@@ -1,9 +1,7 @@
-"""Text that somebody is writing: the words so far, the one begun, and suggestions for the next.
+"""A text being typed: the words so far, the current one, and suggestions for the next.
 
-Whatever gives the chances of every word after others can suggest words by `suggest_words`.
+Any model with a probability distribution over next words can use `suggest_words`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,21 +10,21 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.text import characters as ch
-from sememe.text.records import decode_documents
 from sememe.text.settings import TextSettings
+from sememe.text.stream import cut_texts
 from sememe.tokens.vocabulary import Vocabulary
 
 # A capital letter starts a sentence wherever one may start.
 _NEXT_WORD = " Zz"
 
-# So many words of a script without spaces may be the start of one longer word.
+# This many words of a script without spaces may be the start of one longer word.
 _MAX_JOINED = 3
 
 Distribution = Callable[[Sequence[str]], np.ndarray]
 
 
 class Suggestion(NamedTuple):
-    """A word that may come, and its chance; `completes` are the letters of it that are there."""
+    """A suggested word and its probability; `completes` are its letters that were typed."""
 
     text: str
     probability: float
@@ -34,10 +32,10 @@ class Suggestion(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """The words of the sentence under way.
+    """The words of the sentence in progress.
 
-    `begun` is the one that the text ends in, where no space follows. In scripts without spaces it
-    may be whole already (`may_be_whole`).
+    `begun` is the word that the text ends in, if no space follows. In scripts without spaces it may
+    be complete already (`may_be_whole`).
     """
 
     words: list[str]
@@ -46,18 +44,13 @@ class Prompt(NamedTuple):
 
 
 def cut_sentences(text: str, settings: TextSettings) -> list[list[str]]:
-    """Cut one short text into sentences of words, as its settings say."""
-    from sememe.text.readers.batches import Batch
-    from sememe.text.stream import segmenter
-
-    data = text.encode("utf-8", "replace")
-    with segmenter(settings, 1) as cut:
-        records = cut(Batch(data, np.array([len(data)]), None))
-    return [sentence for document in decode_documents(records.data) for sentence in document]
+    """Split one short text into sentences of words, by its settings."""
+    (sentences,) = cut_texts([text], settings)
+    return sentences
 
 
 def read_prompt(text: str, settings: TextSettings) -> Prompt:
-    """Find the words before the next one, and the one that the text ends in."""
+    """Find the words before the next one, and the word that the text ends in."""
     words = cut_sentences(text + _NEXT_WORD, settings)[-1][:-1]
     if not words or text[-1].isspace():
         return Prompt(words)
@@ -73,30 +66,30 @@ _OF_WORDS = (ch.LETTER, ch.DIGIT, ch.IDEOGRAPH, ch.MARK)
 def suggest_words(
     vocabulary: Vocabulary, prompt: Prompt, distribution: Distribution, count: int
 ) -> list[Suggestion]:
-    """The likeliest words: to come next or, where one is begun, to complete it.
+    """The most likely next words or, if a word is begun, its completions.
 
-    `distribution` gives the chance of each word of the vocabulary after some words (entries
-    behind those are passed over). Chances are those given what has been typed.
+    `distribution` gives the probability of each vocabulary word after some words (further entries
+    are ignored). Probabilities are conditional on what has been typed.
     """
     if count < 1:
         raise OptionError(f"count must be at least 1, not {count}.")
     size = len(vocabulary)
     if not prompt.begun:
         chances = np.asarray(distribution(prompt.words))[:size]
-        return _likeliest(vocabulary, np.arange(size), chances, count)
+        return _most_likely(vocabulary, np.arange(size), chances, count)
     if prompt.may_be_whole:
         return _without_spaces(vocabulary, [*prompt.words, prompt.begun], distribution, count)
     ids = vocabulary.starting_with(prompt.begun)
     chances = np.asarray(distribution(prompt.words))[ids]
-    return _likeliest(vocabulary, ids, chances / (chances.sum() or 1.0), count, prompt.begun)
+    return _most_likely(vocabulary, ids, chances / (chances.sum() or 1.0), count, prompt.begun)
 
 
 def _without_spaces(
     vocabulary: Vocabulary, words: list[str], distribution: Distribution, count: int
 ) -> list[Suggestion]:
-    """Words that follow, or that the last words are the start of: 北京 and 大 that of 北京大学.
+    """Words that follow, or that the last words begin: 北京 and 大 may begin 北京大学.
 
-    Each of these ways to read the text has the chance of its own words.
+    Each reading of the text is weighted by the probability of its words.
     """
     size, found = len(vocabulary), []
     weight, total = 1.0, 0.0
@@ -106,20 +99,20 @@ def _without_spaces(
         ids = vocabulary.starting_with(joined)
         ids = ids[ids != vocabulary.find(joined)]
         total += weight * float(chances[ids].sum())
-        found += _likeliest(vocabulary, ids, weight * chances[ids], count, joined)
+        found += _most_likely(vocabulary, ids, weight * chances[ids], count, joined)
         # A word that is not known is as likely as the rarest that is.
         weight *= float(chances[own] if own >= 0 else chances.min())
     total += weight
     after = np.asarray(distribution(words))[:size]
-    found += _likeliest(vocabulary, np.arange(size), weight * after, count)
+    found += _most_likely(vocabulary, np.arange(size), weight * after, count)
     best = sorted(found, key=lambda one: -one.probability)[:count]
     return [one._replace(probability=one.probability / (total or 1.0)) for one in best]
 
 
-def _likeliest(
+def _most_likely(
     vocabulary: Vocabulary, ids: np.ndarray, chances: np.ndarray, count: int, begun: str = ""
 ) -> list[Suggestion]:
-    """The words of the highest chances; of equal ones the more frequent comes first."""
+    """The words with the highest probabilities; ties go to the more frequent."""
     num = min(count, len(ids))
     if not num:
         return []

@@ -1,16 +1,14 @@
 """Counting, encoding and phrases in plain Python: what the kernels must agree with."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from sememe.text.records import Records
+from sememe.text.words import Records
 
 
-class Encoded(NamedTuple):
+class ReferenceStore(NamedTuple):
     """What a token store holds, as lists; `words` by falling count, ties by bytes."""
 
     words: list[bytes]
@@ -21,7 +19,7 @@ class Encoded(NamedTuple):
 
 
 def split(records: Iterable[Records]) -> list[list[list[bytes]]]:
-    """Documents of sentences of words; empty sentences are left out, empty documents stay."""
+    """Documents of sentences of words; empty sentences are omitted, empty documents stay."""
     documents = []
     for record in records:
         for document in record.data.split(b"\x1d")[:-1]:
@@ -33,7 +31,7 @@ def split(records: Iterable[Records]) -> list[list[list[bytes]]]:
     return documents
 
 
-def encode(records: Iterable[Records], min_count: int) -> Encoded:
+def encode(records: Iterable[Records], min_count: int) -> ReferenceStore:
     """Count words, number those with `min_count` occurrences, and write the text in numbers."""
     documents = split(records)
     counts = Counter(word for document in documents for sentence in document for word in sentence)
@@ -42,7 +40,7 @@ def encode(records: Iterable[Records], min_count: int) -> Encoded:
         key=lambda word: (-counts[word], word),
     )
     word_ids = {word: word_id for word_id, word in enumerate(kept)}
-    result = Encoded(kept, [counts[word] for word in kept], [], [], [])
+    result = ReferenceStore(kept, [counts[word] for word in kept], [], [], [])
     for document in documents:
         for sentence in document:
             result.ids.extend(word_ids.get(word, len(kept)) for word in sentence)

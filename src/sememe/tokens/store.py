@@ -1,29 +1,209 @@
-"""The token store: a text as memory-mapped word ids, written once and read by every epoch.
+"""The token store: a corpus as memory-mapped word ids, written once and read by every epoch.
 
-The files of mapped.py, where an id of len(vocabulary) is any word below min_count, and
-vocabulary.safetensors.
+A folder of flat little-endian arrays with a manifest: ids.bin (uint16 or uint32), sentence_ends.bin
+and document_ends.bin (int64), and vocabulary.safetensors. An id of len(vocabulary) is any word
+below min_count. Held-out documents are chosen by a hash of their index.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from sememe.progress import SILENT, Reporter
+from sememe.errors import ArtifactError, OptionError
+from sememe.randomness import GOLDEN, mix, stream_key
+from sememe.storage.folder import MANIFEST, read_json, write_json
 from sememe.storage.tensors import read_tensors
-from sememe.text.records import Records
-from sememe.text.settings import TextSettings
-from sememe.tokens.mapped import MappedStore
+from sememe.tokens.kernels import roll
 from sememe.tokens.vocabulary import Vocabulary
 
-DEFAULT_MEMORY = 512 << 20
+
+def is_held_out(documents: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
+    """Whether each of the documents with these indices is held out from training."""
+    if not 0 <= share < 1:
+        raise OptionError(f"validation_share must be in [0, 1), not {share}.")
+    # A document's draw is the number of a stream that its index shifts: one to one.
+    with np.errstate(over="ignore"):  # a single document makes NumPy warn
+        mixed = mix((np.asarray(documents, np.uint64) ^ np.uint64(stream_key(seed))) + GOLDEN)
+    return (mixed >> np.uint64(11)) * 2.0**-53 < share
+
+
+_BLOCK = 1 << 20
+
+
+def manifest_checksum(manifest: dict[str, Any]) -> str:
+    """A hash of everything in the manifest but the hash itself."""
+    content = {key: value for key, value in manifest.items() if key != "checksum"}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def file_checksum(path: Path) -> str:
+    """A hash of the whole file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+class MappedStore:
+    """A text as ids, with the ends of its sentences and documents."""
+
+    kind: ClassVar[str]
+    format: ClassVar[int]
+    noun: ClassVar[str]
+    file_names: ClassVar[frozenset[str]] = frozenset(
+        ["ids.bin", "sentence_ends.bin", "document_ends.bin", "label_ids.bin", "labels.json",
+         MANIFEST]
+    )  # fmt: skip
+
+    def __init__(self, path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.path, self.manifest = path, manifest
+        self.is_temporary = False
+        self.ids = arrays["ids.bin"]
+        self.sentence_ends = arrays["sentence_ends.bin"]
+        self.document_ends = arrays["document_ends.bin"]
+        self.label_ids = arrays.get("label_ids.bin")
+        self.labels: list[str] | None = None
+        if self.label_ids is not None:
+            self.labels = read_json(path / "labels.json")
+
+    @property
+    def num_tokens(self) -> int:
+        """How many ids the text has."""
+        return int(self.manifest["num_tokens"])
+
+    @property
+    def fingerprint(self) -> dict[str, Any] | None:
+        """What identifies the text and its settings, if known."""
+        return self.manifest["fingerprint"]
+
+    def blocks(self, size: int = _BLOCK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the ids in blocks of `size` as uint32, with the sentence ends in each.
+
+        They are read, not memory-mapped: mapped pages would count as this process's memory.
+        """
+        dtype, num_read = self.ids.dtype, 0
+        for start in range(0, self.num_tokens, size):
+            num = min(size, self.num_tokens - start)
+            ids = np.fromfile(self.path / "ids.bin", dtype, num, offset=start * dtype.itemsize)
+            last = num_read + int(
+                np.searchsorted(self.sentence_ends[num_read:], start + num, "right")
+            )
+            ends = np.fromfile(
+                self.path / "sentence_ends.bin", np.int64, last - num_read, offset=8 * num_read
+            )
+            num_read = last
+            yield ids.astype(np.uint32, copy=False), ends - start
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> Self:
+        """Memory-map the store at `path`; `verify` also checks every byte against its checksum."""
+        path = Path(path)
+        manifest = cls._read_manifest(path)
+        try:
+            store = cls(path, manifest, cls._map_arrays(path, manifest))
+            store._check_fit()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise cls._broken(path, f"its manifest lacks {error}") from error
+        except (OSError, ValueError) as error:
+            raise cls._broken(path, str(error)) from error
+        return store.verified() if verify else store
+
+    @classmethod
+    def seal(cls, folder: Path, files: dict[str, dict[str, Any]], facts: dict[str, Any]) -> None:
+        """Finish a store in `folder`: write the manifest of all its files."""
+        ids = files["ids.bin"]
+        manifest: dict[str, Any] = {
+            "kind": cls.kind,
+            "format": cls.format,
+            "version": version("sememe"),
+            "offsets": "int64",
+            "dtype": ids["dtype"],
+            "num_tokens": ids["size"] // np.dtype(ids["dtype"]).itemsize,
+            "num_sentences": files["sentence_ends.bin"]["size"] // 8,
+            "num_documents": files["document_ends.bin"]["size"] // 8,
+            **facts,
+            "files": files,
+        }
+        manifest["checksum"] = manifest_checksum(manifest)
+        write_json(folder / MANIFEST, manifest)
+
+    @classmethod
+    def _broken(cls, path: Path, what: str) -> ArtifactError:
+        return ArtifactError(
+            f"The {cls.noun} {path} cannot be used: {what}. Delete it and build it again."
+        )
+
+    @classmethod
+    def _read_manifest(cls, path: Path) -> dict[str, Any]:
+        if not path.is_dir():
+            raise ArtifactError(f"There is no {cls.noun} at {path}.")
+        manifest = read_json(path / MANIFEST)
+        if not isinstance(manifest, dict) or manifest.get("kind") != cls.kind:
+            raise ArtifactError(f"{path} is not a {cls.noun}: its {MANIFEST} says another kind.")
+        if manifest.get("format") != cls.format:
+            raise cls._broken(
+                path, f"its format is {manifest.get('format')}, this version reads {cls.format}"
+            )
+        if manifest.get("checksum") != manifest_checksum(manifest):
+            raise cls._broken(path, f"its {MANIFEST} was changed after it was written")
+        return manifest
+
+    @classmethod
+    def _map_arrays(cls, path: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
+        arrays: dict[str, np.ndarray] = {}
+        for name, entry in manifest["files"].items():
+            file = path / name
+            if not file.is_file():
+                raise cls._broken(path, f"{name} is missing")
+            if file.stat().st_size != entry["size"]:
+                raise cls._broken(
+                    path, f"{name} has {file.stat().st_size:,} bytes instead of {entry['size']:,}"
+                )
+            if "dtype" in entry:
+                if np.dtype(entry["dtype"]).kind not in "iu":
+                    raise cls._broken(path, f"{name} cannot be of type {entry['dtype']}")
+                arrays[name] = np.memmap(file, np.dtype(entry["dtype"]), "r")
+            elif file_checksum(file) != entry["hash"]:
+                raise cls._broken(path, f"{name} was changed after it was written")
+        return arrays
+
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """Pairs that must be equal in an intact store: name, found value, right value."""
+        return {
+            "ids": (len(self.ids), self.num_tokens),
+            "sentence ends": (int(self.sentence_ends[-1]), len(self.ids)),
+            "document ends": (int(self.document_ends[-1]), len(self.sentence_ends)),
+        }
+
+    def _check_fit(self) -> None:
+        for what, (found, right) in self._sizes().items():
+            if found != right:
+                raise self._broken(
+                    self.path, f"its {what} do not fit ({found:,} instead of {right:,})"
+                )
+        if self.label_ids is not None and len(self.label_ids) != len(self.document_ends):
+            raise self._broken(self.path, "its labels do not fit its documents")
+
+    def verified(self) -> Self:
+        """Give the store back if every byte is as it was written: kernels follow what it holds."""
+        for name, entry in self.manifest["files"].items():
+            if "dtype" not in entry:
+                continue  # compared whenever a store is opened
+            rolled = np.uint64(0)
+            with (self.path / name).open("rb") as file:  # not mapped, as in `blocks`
+                while len(numbers := np.fromfile(file, np.dtype(entry["dtype"]), _BLOCK)):
+                    rolled = np.uint64(roll(numbers.astype(np.int64), rolled))
+            if f"{int(rolled):016x}" != entry["hash"]:
+                raise self._broken(self.path, f"{name} was changed after it was written")
+        return self
 
 
 class TokenStore(MappedStore):
-    """A text as word ids, with the ends of its sentences and documents; open it or build it."""
+    """A text as word ids, with the ends of its sentences and documents."""
 
     kind = "tokens"
     format = 1
@@ -32,11 +212,12 @@ class TokenStore(MappedStore):
 
     def __init__(self, path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super().__init__(path, manifest, arrays)
-        self.vocabulary = Vocabulary.from_tensors(read_tensors(path / "vocabulary.safetensors"))
+        words = path / "vocabulary.safetensors"
+        self.vocabulary = Vocabulary.from_tensors(read_tensors(words), words)
 
     @property
     def min_count(self) -> int:
-        """The fewest occurrences that give a word an id of its own."""
+        """The minimum count for a word to have an id."""
         return int(self.manifest["min_count"])
 
     def _sizes(self) -> dict[str, tuple[int, int]]:
@@ -47,53 +228,3 @@ class TokenStore(MappedStore):
             f"TokenStore({str(self.path)!r}: {self.num_tokens:,} words, "
             f"{len(self.vocabulary):,} of them distinct, min_count {self.min_count})"
         )
-
-    @classmethod
-    def build(
-        cls,
-        path: str | Path,
-        records: Iterable[Records],
-        *,
-        min_count: int = 1,
-        workers: int = 0,
-        memory: int = DEFAULT_MEMORY,
-        fingerprint: dict[str, Any] | None = None,
-        note: Callable[[str], None] = SILENT.note,
-    ) -> TokenStore:
-        """Write the store of `records` to `path`, replacing one that is there.
-
-        Counting takes about `memory` bytes whatever the text; what passes that goes to scratch
-        files beside `path`, and the vocabulary itself comes on top.
-        """
-        from sememe.tokens.building import build_store
-        from sememe.tokens.locking import locked
-
-        path = Path(path).absolute()
-        with locked(path, note):
-            build_store(path, records, min_count, workers, memory, fingerprint)
-            return cls.open(path)
-
-
-def open_or_build(
-    corpus: Any,
-    settings: TextSettings,
-    *,
-    min_count: int,
-    workers: int = 0,
-    path: str | Path | None = None,
-    memory: int = DEFAULT_MEMORY,
-    progress: Reporter = SILENT,
-) -> TokenStore:
-    """Open the token store of `corpus`, building it where there is none that can serve.
-
-    `corpus` is all that text.stream.segment takes, or a store. Without `path` the store of files
-    and of the built-in corpus is kept in the user's cache, that of anything else (standard input,
-    iterables) only as long as the store is in use. A store serves if its text and settings are the
-    same and its min_count is not higher; `progress` hears why another one is built again.
-    """
-    from sememe.tokens import caching
-
-    if isinstance(corpus, TokenStore):
-        return caching.check_min_count(corpus, min_count)
-    place = None if path is None else Path(path)
-    return caching.build_from_text(corpus, settings, place, min_count, workers, memory, progress)

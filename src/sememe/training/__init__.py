@@ -1,4 +1,4 @@
-"""One loop for every network, knowing none of them: optimizers, schedules, resume, processes."""
+"""One training loop for every network: optimizers, schedules, resume, several processes."""
 
 from sememe.training.config import TrainingConfig
 

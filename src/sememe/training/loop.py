@@ -1,62 +1,85 @@
-"""The loop: numbered steps of an objective, with progress, history, checkpoints and resume.
+"""The training loop: numbered steps of an objective, progress, history, checkpoints, resume.
 
-Everything that is random in a step (its batch, dropout) and its learning rate are functions of the
-step's number, so a run that was killed goes on to the bit from its last checkpoint.
+All randomness of a step (its batch, dropout) and its learning rate are functions of the step's
+number, so a killed run resumes bit-identically from its last checkpoint. Ctrl-C finishes the step
+before the state is saved.
 """
 
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from torch.optim import Optimizer
+import torch
 
 from sememe.errors import ArtifactError, DivergedError, OptionError
+from sememe.machine import is_busy
 from sememe.progress import History
-from sememe.training.averaged_sgd import averaged, begins_averaging, end_averaged
-from sememe.training.budget import Extent
-from sememe.training.checkpointing import (
-    HISTORY,
-    Beginning,
-    kept_beginning,
-    read_state,
-    read_weights,
-    write_state,
-)
-from sememe.training.feeding import Part, fed, own_parts
-from sememe.training.interruption import Interruption
-from sememe.training.length import correct_extent, fixed_extent
-from sememe.training.memory import explained_memory
+from sememe.storage.checkpoints import HISTORY, read_state
+from sememe.training.device import BatchPart, explained_memory, fed, own_parts, reproducible
+from sememe.training.duration import Beginning, Extent, correct_extent, fixed_extent, kept_beginning
 from sememe.training.objective import Totals
-from sememe.training.precision import reproducible
-from sememe.training.rate_search import search_instead
-from sememe.training.records import Recorder
-from sememe.training.run import Run
-from sememe.training.schedules import rate_at
-from sememe.training.stepping import Stepper
-from sememe.training.tensorboard import events_in
+from sememe.training.optimizers import averaged, begins_averaging, end_averaged, rate_at
+from sememe.training.run import Recorder, Stepper, TrainingRun, events_in
+from sememe.training.weights import read_weights, write_state
 
-_RECORDS = 200  # about as many records a run leaves in its history
-# Steps between two records at least, by the kind of the device: a record waits for a GPU, which
+# A cluster that reclaims a machine sends SIGTERM first.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """Notes a request to stop, by the user or the machine; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        """Install the signal handlers; only a program's main thread can."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Restore the previous signal handlers."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.is_asked:
+            raise KeyboardInterrupt
+        self.is_asked = True
+
+
+_TRIED = 2  # steps with each number of threads, on a busy machine
+_RECORDS = 200  # approximate number of records per run
+# Minimum number of steps between two records, by kind of device: a record waits for a GPU, which
 # then waits for the next step.
 LEAST_PERIOD = {"cuda": 5}
 
+# What to do with a training that is ready, instead of training: `rate_search` stops it there.
+INSTEAD: ContextVar[Callable[[Loop], None] | None] = ContextVar("instead", default=None)
+
 
 class Loop:
-    """Trains one objective as a run says."""
+    """Trains one objective as a run specifies."""
 
-    def __init__(self, objective: Any, run: Run) -> None:
+    def __init__(self, objective: Any, run: TrainingRun) -> None:
         config = run.config
         self.run, self.config, self.objective = run, config, objective
         self.extent, self.step = Extent(0, 0, 0), 0
         self.recorder = Recorder(
             objective.counted_by, run.processes, watches_rises=run.watches_rises, shown=run.shown
         )
-        self.begun: Beginning | None = None  # what the run to be resumed has fixed
+        self.begun: Beginning | None = None  # what the run to resume has fixed
         if run.keeper is not None and run.resume:
             self.begun = kept_beginning(run.keeper, run.plan)
         begun_in = self.begun.precision if self.begun is not None else ""
@@ -66,7 +89,7 @@ class Loop:
 
     @property
     def num_steps(self) -> int:
-        """Steps of the whole run."""
+        """Steps of the entire run."""
         return self.extent.num_steps
 
     @property
@@ -75,17 +98,12 @@ class Loop:
         return self.recorder.history
 
     @property
-    def optimizer(self) -> Optimizer:
-        """What moves the weights, once the length of the run is known."""
-        return self.stepper.optimizer
-
-    @property
     def precision(self) -> str:
-        """The precision of the matrix products: that of the options, or what auto has taken."""
+        """The precision of matrix products: from the options, or chosen by auto."""
         return self.stepper.precision
 
     def train(self) -> History:
-        """Do every step that is left, and give the figures of the whole run."""
+        """Do all remaining steps, and return the metrics of the entire run."""
         run = self.run
         if self.config.batch_size < self.config.accumulate * run.processes.size:
             raise OptionError(
@@ -100,7 +118,9 @@ class Loop:
         ):
             self.recorder.writer = writer
             self.stepper.start()
-            search_instead(self)
+            if (instead := INSTEAD.get()) is not None:
+                instead(self)
+            self._compare_threads()
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
             self.extent = fixed_extent(self)
             self.recorder.begin()
@@ -108,16 +128,38 @@ class Loop:
             if found is not None:
                 self._restore(found)
             self._guarded()
-            end_averaged(self.optimizer)
+            end_averaged(self.stepper.optimizer)
             if run.best is not None:
                 run.best.restore(self.objective)
         return self.history
 
+    def _compare_threads(self) -> None:
+        """On a busy machine, try one thread, and say so if it is faster than several."""
+        num_threads = self.config.num_workers
+        is_alone = self.device.type == "cpu" and self.run.processes.size == 1
+        if not is_alone or num_threads == 1 or not is_busy():
+            return
+        lowest, speeds = rate_at(0, 1 << 40, self.config), {}
+        with self.rehearsed() as step:
+            for number in (num_threads, 1):
+                torch.set_num_threads(number)
+                step(0, lowest)  # the first also allocates
+                begun_s = time.monotonic()
+                for index in range(_TRIED):
+                    step(index, lowest)
+                speeds[number] = _TRIED / (time.monotonic() - begun_s)
+        torch.set_num_threads(num_threads)
+        if speeds[1] > speeds[num_threads]:
+            self.run.reporter.note(
+                f"Other programs use the cores: {speeds[num_threads]:.2f} steps/s with "
+                f"{num_threads} threads, {speeds[1]:.2f} with one; --workers 1 is faster."
+            )
+
     @contextmanager
     def rehearsed(self) -> Iterator[Callable[[int, float | None], None]]:
-        """Give a function that does a step at a rate, or at none looks at its figures alone.
+        """Yield a function that does a step at a given rate, or without one only a forward pass.
 
-        When the block ends the weights are as they were before.
+        At the end of the block the weights are restored.
         """
         kept = {
             name: tensor.to("cpu", copy=True)
@@ -142,7 +184,7 @@ class Loop:
             self.objective.load_state_dict(kept)
 
     def _guarded(self) -> None:
-        """Drive, and say of a divergence where and what to do."""
+        """Run the steps; add the step and advice to a divergence error."""
         try:
             self._drive()
         except DivergedError as error:
@@ -157,7 +199,7 @@ class Loop:
         saved_s, period_s = time.monotonic(), 60 * self.config.checkpoint_minutes or math.inf
         task = self.run.reporter.task("training", self.num_steps, "steps", start=self.step)
         with task, self._batches() as batches:
-            while self.step < self.num_steps and not self._is_hopeless():
+            while self.step < self.num_steps and not self._is_stalled():
                 parts = next(batches)
                 is_due = time.monotonic() - saved_s >= period_s
                 counts, is_asked, is_due = self._agreed(parts, self.interruption.is_asked, is_due)
@@ -174,18 +216,18 @@ class Loop:
                 task.update(self.step, **self.recorder.shown)
 
     @contextmanager
-    def _batches(self) -> Iterator[Iterator[list[Part]]]:
-        """The parts of every step from the present one on."""
+    def _batches(self) -> Iterator[Iterator[list[BatchPart]]]:
+        """The parts of every step from the current one on."""
         source, processes, accumulate = self.run.source, self.run.processes, self.config.accumulate
 
-        def make(step: int) -> list[Part]:
+        def make(step: int) -> list[BatchPart]:
             return own_parts(source, self.objective, step, accumulate, processes)
 
         with fed(make, range(self.step, 1 << 62), self.device) as batches:
             yield batches
 
     def _agreed(
-        self, parts: list[Part], is_asked: bool, is_due: bool
+        self, parts: list[BatchPart], is_asked: bool, is_due: bool
     ) -> tuple[dict[str, float], bool, bool]:
         """The counts of a step over all processes, and whether one must stop or save."""
         names = list(Totals(self.objective.counted_by).counts)
@@ -198,7 +240,7 @@ class Loop:
         return rate_at(self.extent.place(step), self.extent.planned, self.config)
 
     def _look(self) -> None:
-        """Record, check and validate where it is time to."""
+        """Record, check and validate if it is time to."""
         step, is_end = self.step, self.step == self.num_steps
         period = max(LEAST_PERIOD.get(self.device.type, 1), self.extent.planned // _RECORDS)
         if is_end or step % period == 0:
@@ -212,22 +254,24 @@ class Loop:
         elif self.device.type == "cpu":  # a GPU would have to wait
             self.recorder.check()
         if self.run.validation is not None and (is_end or step % self.extent.period == 0):
-            with averaged(self.optimizer):
-                figures = self.validate()
-                named = {f"validation_{name}": value for name, value in figures.items()}
+            with averaged(self.stepper.optimizer):
+                metrics = self.validate()
+                named = {f"validation_{name}": value for name, value in metrics.items()}
                 self.recorder.keep(step, named)
                 if self.run.best is not None:
-                    self.run.best.look(figures, step, self.objective)
+                    self.run.best.look(metrics, step, self.objective)
             self.recorder.pause()
-        # Without validations nobody can tell how far it has come.
+        # Without validations there is no measure of progress.
         is_late = self.run.validation is None and 2 * self.extent.place(step) >= self.extent.planned
-        if begins_averaging(self.optimizer, self.history, self.config.average_after, is_late):
+        if begins_averaging(
+            self.stepper.optimizer, self.history, self.config.average_after, is_late
+        ):
             self.run.reporter.note(f"Averaging the weights from step {step:,} on.")
 
-    def _is_hopeless(self) -> bool:
-        """Whether enough validations in a row have brought nothing."""
+    def _is_stalled(self) -> bool:
+        """Whether enough validations in a row have brought no improvement."""
         best = self.run.best
-        if best is None or not best.is_hopeless:
+        if best is None or not best.is_stalled:
             return False
         self.run.reporter.note(
             f"Stopped after step {self.step:,}: {best.num_since} validations in a row were not "
@@ -236,12 +280,12 @@ class Loop:
         return True
 
     def validate(self) -> dict[str, float]:
-        """The figures of the validation, or none where there is none."""
+        """The validation metrics, or none without validation data."""
         run = self.run
         if run.validation is None:
             return {}
-        figures = run.validation(self.objective, self.device, run.processes)
-        return run.on_validation(figures)
+        metrics = run.validation(self.objective, self.device, run.processes)
+        return run.on_validation(metrics)
 
     def _stop(self) -> None:
         self._checkpoint()
@@ -250,7 +294,7 @@ class Loop:
         raise KeyboardInterrupt
 
     def _checkpoint(self) -> None:
-        """Write the state, unless its numbers are broken."""
+        """Write the state, unless its weights are not finite."""
         self.recorder.check()
         state = {
             "step": self.step, "plan": self.run.plan, "records": self.recorder.to_dict(),
@@ -260,12 +304,12 @@ class Loop:
             with self.run.keeper.write(self.step) as folder:
                 if self.run.best is not None:
                     state["best"] = self.run.best.write(folder)
-                write_state(folder, self.objective, self.optimizer, state, self.history)
+                write_state(folder, self.objective, self.stepper.optimizer, state, self.history)
         self.recorder.pause()
 
     def _restore(self, found: Path) -> None:
         state = read_state(found, self.run.plan)
-        read_weights(found, self.objective, self.optimizer)
+        read_weights(found, self.objective, self.stepper.optimizer)
         try:
             self.step = int(state["step"])
             self.recorder.restore(state["records"], History.load(found / HISTORY), self.device)

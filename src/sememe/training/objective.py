@@ -1,8 +1,8 @@
-"""What the loop asks of a network: sums of losses over a batch, divided by counts it is given.
+"""What the loop needs from a network: sums of losses over a batch, divided by given counts.
 
-A loss is a mean over the things predicted in a step (hidden tokens, pairs of sentences), wherever
-they are computed: in the parts of a step or in several processes. So the loop adds the counts of
-all parts first, and each part divides its sums by those.
+A loss is a mean over the predictions of a step (masked tokens, sentence pairs), wherever they are
+computed: in the parts of a step or in several processes. So the loop adds the counts of all parts
+first, and each part divides its sums by those.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from torch import nn
 
 from sememe.training.distributed import Processes
 
-TOKENS = "tokens"  # the count that every objective has: tokens read, padding left out
+TOKENS = "tokens"  # the count that every objective has: tokens read, without padding
 
 
 class Objective(Protocol):
-    """A network with what it is to learn, a torch.nn.Module."""
+    """A network with its loss, a torch.nn.Module."""
 
-    # Each figure, and the count that makes a mean of its sum. The loss is the sum of the figures
+    # Each metric, and the count that its sum is divided by. The loss is the sum of the metrics
     # whose names end in "_loss".
     counted_by: Mapping[str, str]
-    # What flows through the network; the loop sets it.
+    # The precision of activations; the loop sets it.
     precision: torch.dtype
 
     def counts(self, batch: Any) -> dict[str, int]:
-        """How many things a batch predicts, by name, and its `tokens`."""
+        """The number of predictions of a batch by name, and its `tokens`."""
 
     def prepare(self, batch: Any) -> Any:
-        """Turn the arrays of a batch into what `forward` takes; runs in a thread beside it."""
+        """Turn the arrays of a batch into the input of `forward`; called in a background thread."""
 
     def compile(self) -> None:
         """Compile the network in place."""
@@ -39,11 +39,11 @@ class Objective(Protocol):
     def __call__(
         self, prepared: Any, counts: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """The share of a batch in the loss, and the sums of its figures."""
+        """The loss of a batch divided by the counts of the step, and the sums of its metrics."""
 
 
 def precision_of(part: str) -> Any:
-    """What flows between the layers of a part, as a property of the module that has the part."""
+    """The activation precision of a part, as a property of the module that contains it."""
 
     def read(module: Any) -> torch.dtype:
         return cast(torch.dtype, getattr(module, part).precision)
@@ -55,7 +55,7 @@ def precision_of(part: str) -> Any:
 
 
 class NetworkObjective(nn.Module):
-    """The base of objectives that train one network, which knows what flows between its layers."""
+    """The base of objectives that train one network, which knows its activation precision."""
 
     network: Any
     precision = precision_of("network")
@@ -65,34 +65,34 @@ class NetworkObjective(nn.Module):
         self.network = network
 
     def compile(self, **options: Any) -> None:
-        """Nothing, unless an objective knows how: LSTMs have a program of their own already."""
+        """Do nothing by default: LSTMs have compiled kernels already."""
 
 
-class Source(Protocol):
-    """Batches by number: the same number gives the same batch, which can be cut into parts."""
+class TrainingSource(Protocol):
+    """Batches by number: the same number gives the same batch, which can be split into parts."""
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches of one pass over the text."""
+        """Batches per epoch."""
 
     def num_steps(self, epochs: float) -> int:
-        """Steps after which `epochs` passes over the text are done."""
+        """Steps of `epochs` epochs."""
 
     def batch(self, step: int) -> Any:
-        """The batch of a step; its part(index, num_parts) is a share of its rows."""
+        """The batch of a step; its part(index, num_parts) has some of its rows."""
 
 
 class Totals:
-    """Sums of figures and counts over some steps; they stay on the device until they are read."""
+    """Sums of metrics and counts over some steps; they stay on the device until they are read."""
 
     def __init__(self, counted_by: Mapping[str, str]) -> None:
         self.counted_by = counted_by
         self.sums: torch.Tensor | None = None
         self.counts = dict.fromkeys([TOKENS, *counted_by.values()], 0.0)
 
-    def add(self, figures: Mapping[str, torch.Tensor]) -> None:
+    def add(self, metrics: Mapping[str, torch.Tensor]) -> None:
         """Add the sums of one batch."""
-        row = torch.stack([figures[name].detach().float() for name in self.counted_by])
+        row = torch.stack([metrics[name].detach().float() for name in self.counted_by])
         self.sums = _exact(row) if self.sums is None else self.sums + _exact(row)
 
     def add_counts(self, counts: Mapping[str, float]) -> None:
@@ -101,13 +101,13 @@ class Totals:
             self.counts[name] += counts.get(name, 0)
 
     def add_totals(self, other: Totals) -> None:
-        """Add what another has summed up."""
+        """Add the sums of another Totals."""
         if other.sums is not None:
             self.sums = other.sums if self.sums is None else self.sums + other.sums
         self.add_counts(other.counts)
 
     def means(self, processes: Processes) -> dict[str, float]:
-        """The figures as means, sums of all processes together; waits for the device."""
+        """The metrics as means over all processes; waits for the device."""
         sums = self._summed(processes)
         means = {
             name: sums[name] / self.counts[count]
@@ -122,11 +122,11 @@ class Totals:
         return dict(zip(self.counted_by, processes.sum(own), strict=True))
 
     def to_dict(self, processes: Processes) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {"sums": self._summed(processes), "counts": self.counts}
 
     def restore(self, kept: Mapping[str, Any], device: torch.device, processes: Processes) -> None:
-        """Take up what a checkpoint kept; the sums of all processes go to the main one."""
+        """Restore the state of a checkpoint; the main process gets the sums of all."""
         self.counts = {name: float(kept["counts"][name]) for name in self.counts}
         share = 1.0 if processes.is_main else 0.0
         row = [share * kept["sums"][name] for name in self.counted_by]
@@ -135,5 +135,5 @@ class Totals:
 
 
 def _exact(row: torch.Tensor) -> torch.Tensor:
-    """The row in float64 where the device has that."""
+    """The row in float64 if the device has it."""
     return row if row.device.type == "mps" else row.double()

@@ -1,22 +1,33 @@
-"""Exact cosine search: unit queries and a matrix of vectors in, (ids, scores) out.
+"""Cosine search, exact or by an index: words, vectors and weights in, (ids, scores) out.
 
-Q queries, V words, D numbers in a vector. The matrix is scanned in float32 by BLAS, on every
-core and without a second copy; the few rows that may be among the best are then scored again in
-float64. So the answer depends neither on the number of threads nor on how queries are grouped,
-and equal scores come in the order of their ids.
+Q queries, V words, D dimensions. The matrix is scanned in float32 by BLAS on all cores. A sum is
+written like `king - man + woman`. The approximate index (HNSW, by usearch; Malkov & Yashunin 2018)
+visits only a few rows. It is saved next to the vectors under a name with their fingerprint, so that
+an index of other vectors is never used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from sememe.errors import ArtifactError, MissingExtraError, OptionError, WriteError
+from sememe.storage.folder import write_file
+
+if TYPE_CHECKING:
+    from sememe.vectors.wordvectors import WordVectors
 
 # Scores held at one time: 64 MB of float32.
 _NUM_SCORES = 1 << 24
 _NUM_QUERIES = 64
 _BLOCK_SIZE = 8_192
-# Shorter vectors than this count as zero: their inverse would not fit a float32.
+# Vectors shorter than this count as zero: their inverse would not fit a float32.
 _SHORTEST = 1e-37
 # Keeps a quotient finite (Levy & Goldberg 2014, equation 4, as released and as gensim has it).
 _COSMUL_EPSILON = 1e-6
@@ -55,8 +66,8 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 def kth_bound(scores: np.ndarray, num: int) -> float:
     """A value that at least `num` of the scores reach, close to the `num`-th largest.
 
-    The maxima of separate blocks are `num` different scores, and they take a twentieth of the
-    time of a partition.
+    The maxima of separate blocks are `num` different scores, and take a twentieth of the time of a
+    partition.
     """
     if num >= len(scores):
         return -math.inf
@@ -69,7 +80,7 @@ def kth_bound(scores: np.ndarray, num: int) -> float:
 
 
 def best(ids: np.ndarray, scores: np.ndarray, num: int) -> Found:
-    """The `num` largest scores, equal ones by id."""
+    """The `num` largest scores, ties by id."""
     order = np.lexsort((ids, -scores))[:num]
     return ids[order], scores[order]
 
@@ -98,7 +109,7 @@ def _scan(vectors_VD: np.ndarray, inverse_V: np.ndarray, units_QD: np.ndarray) -
 
 
 def _error_bound(dim: int) -> float:
-    """How far a float32 cosine of `dim` products can be from the true one."""
+    """The maximum error of a float32 cosine of `dim` products."""
     return (dim + 8) * 2.0**-24
 
 
@@ -137,7 +148,7 @@ def _join(parts: list[Found], num: int) -> Found:
 
 
 def multiply(shifted_TV: np.ndarray, is_positive_T: np.ndarray, slack: float = 0.0) -> np.ndarray:
-    """3CosMul of cosines shifted to [0, 1]; `slack` moves every factor towards a larger score."""
+    """3CosMul of cosines shifted to [0, 1]; `slack` raises every factor."""
     positive = np.minimum(shifted_TV[is_positive_T] + slack, 1.0).clip(0.0)
     negative = np.maximum(shifted_TV[~is_positive_T] - slack, 0.0).clip(None, 1.0)
     return positive.prod(axis=0) / (negative.prod(axis=0) + _COSMUL_EPSILON)
@@ -168,19 +179,229 @@ def nearest_by_product(
     return _join(parts, num)
 
 
-def reference_nearest(vectors_VD: np.ndarray, unit_D: np.ndarray, num: int) -> Found:
-    """The same answer as `nearest`, by scoring and sorting everything."""
-    scores = unit_rows(vectors_VD) @ unit_D
-    order = np.lexsort((np.arange(len(scores)), -scores))[:num]
-    return order, scores[order]
+# A word, a vector, or either with a weight.
+Term = str | np.ndarray | tuple[str | np.ndarray, float]
+Terms = Term | Sequence[Term]
 
 
-def reference_nearest_by_product(
-    vectors_VD: np.ndarray, units_TD: np.ndarray, is_positive_T: np.ndarray, num: int
-) -> Found:
-    """The same answer as `nearest_by_product`, by scoring and sorting everything."""
-    shifted_TV = (1 + units_TD @ unit_rows(vectors_VD).T) / 2
-    positive, negative = shifted_TV[is_positive_T], shifted_TV[~is_positive_T]
-    scores = positive.prod(axis=0) / (negative.prod(axis=0) + _COSMUL_EPSILON)
-    order = np.lexsort((np.arange(len(scores)), -scores))[:num]
-    return order, scores[order]
+class Query(NamedTuple):
+    """Terms as vectors (T, D) with weights (T); `ids` are the words among them."""
+
+    terms: np.ndarray
+    weights: np.ndarray
+    ids: list[int]
+
+    @property
+    def direction(self) -> np.ndarray:
+        """The weighted sum of the terms at unit length."""
+        return unit(self.weights @ self.terms)
+
+
+def as_terms(terms: Terms | None) -> list[Term]:
+    """One term or several as a list; a tuple of a term and a number is one term."""
+    if terms is None:
+        return []
+    if isinstance(terms, str) or _is_weighted(terms):
+        return [terms]  # type: ignore[list-item]
+    if isinstance(terms, np.ndarray):
+        return [terms] if terms.ndim == 1 and terms.dtype.kind not in "UO" else list(terms)
+    if not isinstance(terms, Iterable):
+        raise OptionError(f"A word or a vector was expected, not {terms!r}.")
+    return list(terms)  # type: ignore[arg-type]
+
+
+def _is_weighted(term: object) -> bool:
+    return (
+        isinstance(term, tuple)
+        and len(term) == 2
+        and isinstance(term[1], int | float | np.number)
+        and not isinstance(term[0], int | float | np.number)
+    )
+
+
+def _vector(vectors: WordVectors, term: object, is_unit: bool) -> tuple[np.ndarray, int | None]:
+    if isinstance(term, str):
+        row = vectors[term].astype(np.float64)
+        word_id = vectors.vocabulary.find(term)
+        return (unit(row) if is_unit else row), word_id if word_id >= 0 else None
+    try:
+        given = np.asarray(term, np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"A word or a vector was expected, not {term!r}.") from None
+    if given.shape != (vectors.dim,):
+        raise OptionError(
+            f"A vector of {vectors.dim} numbers was expected, not one of shape {given.shape}."
+        )
+    if not np.isfinite(given).all():
+        raise OptionError("The vector holds a number that is not finite.")
+    # As in gensim, a vector that is given is taken as it is; only words come at length 1.
+    return given, None
+
+
+def make_query(
+    vectors: WordVectors, positive: Terms | None, negative: Terms | None, *, normalize: bool
+) -> Query:
+    """Look up every term; negative ones get a negative weight."""
+    signed = [(term, 1.0) for term in as_terms(positive)]
+    signed += [(term, -1.0) for term in as_terms(negative)]
+    if not signed:
+        raise OptionError("Give at least one word or vector to search with.")
+    terms, weights, ids = [], [], []
+    for term, sign in signed:
+        weight = 1.0
+        if _is_weighted(term):
+            term, weight = term[0], float(term[1])
+        if not np.isfinite(weight):
+            raise OptionError(f"The weight of a word must be a finite number, not {weight}.")
+        vector, word_id = _vector(vectors, term, normalize)
+        terms.append(vector)
+        weights.append(sign * weight)
+        if word_id is not None:
+            ids.append(word_id)
+    return Query(np.array(terms), np.array(weights), ids)
+
+
+_SIGNS = {"+": 1, "-": -1, "−": -1}
+
+
+def parse_sum(text: str) -> list[tuple[int, str]]:
+    """Parse `king - man + woman` as signed words; signs are separate, so `t-shirt` is a word."""
+    parts = text.split()
+    if parts and parts[0] not in _SIGNS:
+        parts = ["+", *parts]
+    signs, words = parts[::2], parts[1::2]
+    is_right = all(sign in _SIGNS for sign in signs) and not any(word in _SIGNS for word in words)
+    if not words or len(signs) != len(words) or not is_right:
+        raise OptionError(
+            f"“{text}” is not a sum of words; write it as king - man + woman, with spaces."
+        )
+    return [(_SIGNS[sign], word) for sign, word in zip(signs, words, strict=True)]
+
+
+def looks_like_sum(text: str) -> bool:
+    """Whether a sign is between words; one alone may be a word of the vectors."""
+    parts = text.split()
+    return len(parts) > 2 and any(part in _SIGNS for part in parts)
+
+
+# Candidates looked at while adding and while searching: recall against time.
+_EXPANSION_ADD, _EXPANSION_SEARCH, _CONNECTIVITY = 128, 128, 16
+
+
+def _usearch() -> Any:
+    try:
+        from usearch import index
+    except ImportError:
+        raise MissingExtraError(
+            "The approximate index needs usearch; install it with: pip install 'sememe[index]'"
+        ) from None
+    return index
+
+
+def _fingerprint(vectors: WordVectors) -> str:
+    """A name for these vectors: their shape and a thousand rows spread over all of them."""
+    step = max(1, len(vectors) // 1_000)
+    digest = hashlib.blake2b(repr(vectors.vectors.shape).encode(), digest_size=8)
+    digest.update(np.ascontiguousarray(vectors.vectors[::step]).tobytes())
+    return digest.hexdigest()
+
+
+_CHECKSUM_SIZE = 16
+
+
+def _checksum(content: Any) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_SIZE).digest()
+
+
+class ApproximateIndex:
+    """Approximate nearest rows of unit vectors (recall is usually above 0.95)."""
+
+    _content: np.ndarray | None = None
+
+    def __init__(self, usearch_index: Any) -> None:
+        self._index = usearch_index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @staticmethod
+    def path_in(folder: Path, vectors: WordVectors) -> Path:
+        """The path of the index of `vectors` in a folder."""
+        return folder / f"index-{_fingerprint(vectors)}.usearch"
+
+    @classmethod
+    def build(cls, vectors: WordVectors) -> ApproximateIndex:
+        """Add every vector; uses all cores."""
+        index = _usearch().Index(
+            ndim=vectors.dim,
+            metric="cos",
+            dtype="f32",
+            connectivity=_CONNECTIVITY,
+            expansion_add=_EXPANSION_ADD,
+            expansion_search=_EXPANSION_SEARCH,
+        )
+        index.add(np.arange(len(vectors), dtype=np.uint64), np.asarray(vectors.vectors))
+        return cls(index)
+
+    def save(self, path: Path) -> None:
+        """Write the index and its checksum, atomically."""
+        with write_file(path) as scratch:
+            self._index.save(str(scratch))
+            content = scratch.read_bytes()
+            scratch.write_bytes(content + _checksum(content))
+
+    @classmethod
+    def open(cls, path: Path, vectors: WordVectors) -> ApproximateIndex:
+        """Map an index that `save` wrote; the library would follow damaged links anywhere."""
+        try:
+            content = np.memmap(path, np.uint8, "r")
+            if _checksum(content[:-_CHECKSUM_SIZE]) != content[-_CHECKSUM_SIZE:].tobytes():
+                raise ValueError("its checksum is another one")
+            index = _usearch().Index.restore(content.data, view=True)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise ArtifactError(f"{path} is not a readable index ({error}).") from error
+        if index is None or len(index) != len(vectors) or index.ndim != vectors.dim:
+            raise ArtifactError(f"{path} does not fit the vectors.")
+        found = cls(index)
+        found._content = content  # the index looks into it
+        return found
+
+    def nearest(self, units_QD: np.ndarray, num: int) -> list[np.ndarray]:
+        """For each query the ids of about `num` nearest rows, unordered."""
+        if num > 10_000:
+            raise OptionError(f"The index gives at most 10,000 neighbors, not {num:,}.")
+        self._index.expansion_search = max(_EXPANSION_SEARCH, 2 * num)
+        found = self._index.search(np.asarray(units_QD, np.float32), min(num, len(self)))
+        if len(units_QD) == 1:  # usearch drops the axis of the queries
+            return [found.keys.astype(np.int64)]
+        counted = zip(found.keys, found.counts, strict=True)
+        return [keys[:count].astype(np.int64) for keys, count in counted]
+
+
+def open_or_build(vectors: WordVectors, folder: Path | None) -> ApproximateIndex:
+    """The saved index in `folder` if it belongs to these vectors; else a new one, saved there."""
+    _usearch()
+    if folder is None:
+        return ApproximateIndex.build(vectors)
+    path = ApproximateIndex.path_in(folder, vectors)
+    if path.is_file():
+        try:
+            return ApproximateIndex.open(path, vectors)
+        except ArtifactError as error:
+            warnings.warn(f"{error} It is built again.", stacklevel=3)
+    index = ApproximateIndex.build(vectors)
+    try:
+        index.save(path)
+    except WriteError as error:  # a read-only place: the index serves this process
+        warnings.warn(f"The index could not be saved: {error}", stacklevel=3)
+    return index
+
+
+def nearest_approximately(
+    index: ApproximateIndex, vectors_VD: np.ndarray, units_QD: np.ndarray, num: int
+) -> list[Found]:
+    """Like `nearest`, among the rows that the index proposes; their scores are exact."""
+    return [
+        best(ids, cosines(vectors_VD, ids, unit_D[None])[:, 0], num)
+        for unit_D, ids in zip(units_QD, index.nearest(units_QD, num), strict=True)
+    ]

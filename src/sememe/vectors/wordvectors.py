@@ -1,42 +1,72 @@
-"""WordVectors: words with their vectors; look-up, neighbors, analogies. V words, D numbers."""
+"""WordVectors: words with their vectors; look-up, neighbors, analogies. V words, D dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from sememe.contract import KINDS, Model, WordsInContext, checked_finite
 from sememe.errors import OptionError
+from sememe.examples.running_words import is_word, places_in, written
+from sememe.notebook import html_table
+from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import search
-from sememe.vectors.index import ApproximateIndex, nearest_approximately, open_or_build
-from sememe.vectors.queries import Query, Terms, as_terms, make_query
+from sememe.vectors.search import ApproximateIndex, Found, Query, Terms, as_terms, make_query
 
 Method = Literal["add", "mul"]
 
 
 class Neighbor(NamedTuple):
-    """A word and how near it is."""
+    """A word and its similarity."""
 
     word: str
     score: float
 
 
-def _check_num(num: int, name: str = "num") -> None:
-    if isinstance(num, bool) or not isinstance(num, int | np.integer) or num < 1:
-        raise OptionError(f"{name} must be a whole number of at least 1, not {num!r}.")
+class Neighbors(list[Neighbor]):
+    """Words with their scores, nearest first; a table in notebooks."""
+
+    def _repr_html_(self) -> str:
+        return html_table(Neighbor._fields, self)
 
 
-class WordVectors:
-    """Words with one vector each; a memory map stays a memory map."""
+def _check_num(num: int, restrict_vocab: int | None) -> None:
+    for name, given in (
+        ("num", num),
+        ("restrict_vocab", 1 if restrict_vocab is None else restrict_vocab),
+    ):
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+            raise OptionError(f"{name} must be a whole number of at least 1, not {given!r}.")
+
+
+def _check_layers(layers: Any) -> None:
+    if layers != "last":
+        raise OptionError(f"Word vectors have no layers, so layers must be last, not {layers!r}.")
+
+
+class WordVectors(Model):
+    """Words with one vector each; a memory map stays a memory map.
+
+    As a model it reads texts by `text` (language, lower case) and gives one vector per text.
+    """
+
+    has_subwords = False  # whether words outside the vocabulary have vectors too
+    is_one_hot = False  # whether vectors say only which word it is
+    # Given by vectors/opening.py, which builds on this class.
+    _load: ClassVar[Callable[..., WordVectors]]
+    _save: ClassVar[Callable[[WordVectors, Path], None]]
 
     def __init__(
         self,
         words: Sequence[str] | Vocabulary,
         vectors: np.ndarray,
         counts: Iterable[int] | None = None,
+        *,
+        text: TextSettings | None = None,
     ) -> None:
         vectors = np.ascontiguousarray(np.asarray(vectors), np.float32)
         if vectors.ndim != 2 or 0 in vectors.shape:
@@ -50,14 +80,23 @@ class WordVectors:
                 f"{len(vectors):,} vectors and {len(self.vocabulary.counts):,} counts were given."
             )
         self._table = vectors
-        self._start()
+        self._start(text)
 
-    def _start(self) -> None:
-        """Nothing has been searched yet."""
+    def _start(self, text: TextSettings | None = None) -> None:
+        """Initialize the state: no metadata, no cached searches."""
+        self.kind = "vectors"
+        self.text = text or TextSettings()
+        # The metadata of the folder or file.
+        self.about: dict[str, Any] = {}
         self._inverse_norms: np.ndarray | None = None
         self._index: ApproximateIndex | None = None
-        # The folder that these vectors are mapped from; their index is kept there.
+        # The folder that these vectors are mapped from; their index is saved there.
         self._folder: Path | None = None
+
+    @property
+    def words(self) -> WordVectors:
+        """These vectors themselves."""
+        return self
 
     @property
     def vectors(self) -> np.ndarray:
@@ -66,7 +105,7 @@ class WordVectors:
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector."""
+        """Dimensions of a vector."""
         return int(self.vectors.shape[1])
 
     def __len__(self) -> int:
@@ -81,16 +120,112 @@ class WordVectors:
     def __getitem__(self, words: str | Sequence[str]) -> np.ndarray:
         """The vector of a word (D,), or those of several (len, D); copies."""
         if isinstance(words, str):
-            return np.array(self.vectors[self.vocabulary.id(words)])
-        return np.array(self.vectors[self.vocabulary.ids(words)]).reshape(-1, self.dim)
+            found = np.array(self.vectors[self.vocabulary.id(words)])
+        else:
+            found = np.array(self.vectors[self.vocabulary.ids(words)]).reshape(-1, self.dim)
+        return checked_finite(KINDS[self.kind].title, found)
 
     def count(self, word: str) -> int:
-        """How often `word` was seen in training; 0 where the file did not say."""
+        """How often `word` occurred in training; 0 if the file does not say."""
         return int(self.vocabulary.counts[self.vocabulary.id(word)])
 
     def __repr__(self) -> str:
         first = ", ".join(self.vocabulary[:3]) + (", …" if len(self) > 3 else "")
-        return f"WordVectors({len(self):,} words × {self.dim} numbers: {first})"
+        return f"WordVectors({len(self):,} words × {self.dim} dimensions: {first})"
+
+    def describe(self) -> dict[str, Any]:
+        """The kind, sizes and text settings, and the metadata of the folder or file."""
+        known = ("kind", "words", "dim", "text", "plan")
+        return {
+            **super().describe(),
+            "words": len(self),
+            "dim": self.dim,
+            "occurrences": int(self.vocabulary.counts.sum()),
+            "text": self.text.to_dict(),
+            **{name: value for name, value in self.about.items() if name not in known},
+        }
+
+    # ---- texts and sentences --------------------------------------------------------------------
+
+    def has_vector(self, word: str) -> bool:
+        """Whether a word has a vector: it was seen in training, or has sub-words."""
+        return self.has_subwords or word in self
+
+    def spelling(self, word: str) -> str:
+        """The word as the vectors know it: as written, or else in lower case."""
+        return word if word in self or word.lower() not in self else word.lower()
+
+    def _segment(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text that have a vector, tokenized by `text`."""
+        from sememe.text.stream import cut_texts
+
+        self.check_list(texts)
+        return [
+            [word for sentence in sentences for word in sentence if self.has_vector(word)]
+            for sentences in cut_texts(texts, self.text)
+        ]
+
+    def embed(
+        self, texts: Sequence[str], *, pool: str = "mean", layers: Any = "last"
+    ) -> np.ndarray:
+        """The mean or maximum over the known words of each text, (texts, D); zeros without one."""
+        if pool not in ("mean", "max"):
+            raise OptionError(f"Word vectors are pooled by mean or max, not by {pool!r}.")
+        _check_layers(layers)
+        found_ND = np.zeros((len(texts), self.dim), np.float32)
+        for row_D, words in zip(found_ND, self._segment(texts), strict=True):
+            if words:
+                row_D[:] = self[words].mean(0) if pool == "mean" else self[words].max(0)
+        return found_ND
+
+    def embed_words(
+        self, sentences: Sequence[Sequence[str]] | Sequence[str], *, layers: Any = "last"
+    ) -> list[np.ndarray]:
+        """The vectors of the words of each sentence, (words, D), independent of context.
+
+        A list of words gets a row for each, in lower case if only that is known, zeros if unknown;
+        a text gets rows for its known words.
+        """
+        self.check_list(sentences, (str, Iterable))
+        _check_layers(layers)
+        cut = iter(self._segment([one for one in sentences if isinstance(one, str)]))
+        return [self._rows_of(next(cut) if isinstance(one, str) else one) for one in sentences]
+
+    def _rows_of(self, words: Sequence[str]) -> np.ndarray:
+        rows_WD = np.zeros((len(words), self.dim), np.float32)
+        spelled = [self.spelling(word) for word in words]
+        known = [index for index, word in enumerate(spelled) if self.has_vector(word)]
+        if known:
+            rows_WD[known] = self[[spelled[index] for index in known]]
+        return rows_WD
+
+    @property
+    def layer_widths(self) -> tuple[int, ...]:
+        """One layer: the vectors do not depend on context."""
+        return (self.dim,)
+
+    def embed_spans(
+        self,
+        texts: Sequence[str],
+        spans: Sequence[np.ndarray] | None = None,
+        *,
+        layers: Any = "last",
+    ) -> Iterator[WordsInContext]:
+        """The words of each text, known or not, with their positions and vectors."""
+        self.check_list(texts)
+        _check_layers(layers)
+        cut: Iterable[Any] = places_in(texts, self.text) if spans is None else spans
+        for text, places in zip(texts, cut, strict=True):
+            if spans is None:
+                places = [place for place in places if is_word(text[slice(*place)], self.text)]
+            starts, ends = np.array(places, np.int64).reshape(-1, 2).T
+            words = [written(text[start:end], self.text) for start, end in places]
+            is_known_W = [self.has_vector(self.spelling(word)) for word in words]
+            yield WordsInContext(
+                words, starts, ends, self._rows_of(words), np.array(is_known_W, np.bool_)
+            )
+
+    # ---- search ---------------------------------------------------------------------------------
 
     def _inverse(self) -> np.ndarray:
         # Once for all searches: 400,000 × 100 take about 0.1 s.
@@ -98,11 +233,17 @@ class WordVectors:
             self._inverse_norms = search.inverse_norms(self.vectors)
         return self._inverse_norms
 
-    def _rows(self, restrict_vocab: int | None) -> tuple[np.ndarray, np.ndarray]:
-        if restrict_vocab is None:
-            return self.vectors, self._inverse()
-        _check_num(restrict_vocab, "restrict_vocab")
-        return self.vectors[:restrict_vocab], self._inverse()[:restrict_vocab]
+    def _nearest(self, units_QD: np.ndarray, num: int, restrict_vocab: int | None) -> list[Found]:
+        """The ids and scores of the words of largest cosine among the first ones."""
+        rows = slice(restrict_vocab)
+        return search.nearest(self.vectors[rows], self._inverse()[rows], units_QD, num)
+
+    def _nearest_by_product(
+        self, units_TD: np.ndarray, is_positive: np.ndarray, num: int, restrict_vocab: int | None
+    ) -> Found:
+        """The ids and scores of the words of largest 3CosMul among the first ones."""
+        rows, inverse = self.vectors[:restrict_vocab], self._inverse()[:restrict_vocab]
+        return search.nearest_by_product(rows, inverse, units_TD, is_positive, num)
 
     def _named(
         self, ids: np.ndarray, scores: np.ndarray, hidden: Iterable[int], num: int
@@ -110,7 +251,7 @@ class WordVectors:
         hidden = set(hidden)
         pairs = zip(ids.tolist(), scores.tolist(), strict=True)
         kept = [(word_id, score) for word_id, score in pairs if word_id not in hidden][:num]
-        return [Neighbor(self.vocabulary[word_id], score) for word_id, score in kept]
+        return Neighbors(Neighbor(self.vocabulary[word_id], score) for word_id, score in kept)
 
     def neighbors(
         self,
@@ -124,12 +265,12 @@ class WordVectors:
         normalize: bool = True,
         approximate: bool = False,
     ) -> list[Neighbor]:
-        """Find the words of largest cosine with a word, a vector, or a sum of several.
+        """Find the words with the largest cosine to a word, a vector, or a sum of several.
 
         `positive` terms are added and `negative` ones subtracted; a term is a word, a vector, or a
-        pair of either with a weight. Words enter the sum at length 1, as gensim does it, or as
-        they are with `normalize=False`. `restrict_vocab` looks among that many first words only;
-        `approximate` asks the index instead of looking at every word.
+        pair of either with a weight. Words are normalized before they are added, as in gensim,
+        unless `normalize=False`. `restrict_vocab` searches only that many first words;
+        `approximate` uses the index instead of scanning every word.
         """
         added = as_terms(word) + as_terms(positive)
         query = make_query(self, added, negative, normalize=normalize)
@@ -144,7 +285,7 @@ class WordVectors:
         include_inputs: bool = False,
         approximate: bool = False,
     ) -> list[list[Neighbor]]:
-        """Find the neighbors of each word or vector; faster than one call for each."""
+        """Find the neighbors of each word or vector; faster than separate calls."""
         if isinstance(words, str):
             raise OptionError("neighbors_of_many expects a list of words, not one string.")
         queries = [make_query(self, word, None, normalize=True) for word in words]
@@ -158,7 +299,7 @@ class WordVectors:
         include_inputs: bool,
         approximate: bool = False,
     ) -> list[list[Neighbor]]:
-        _check_num(num)
+        _check_num(num, restrict_vocab)
         if not queries:
             raise OptionError("Give at least one word or vector to search with.")
         hidden = [[] if include_inputs else query.ids for query in queries]
@@ -167,9 +308,9 @@ class WordVectors:
         if approximate:
             if restrict_vocab is not None:
                 raise OptionError("The index holds every word: restrict_vocab needs exact search.")
-            found = nearest_approximately(self.index(), self.vectors, units_QD, wanted)
+            found = search.nearest_approximately(self.index(), self.vectors, units_QD, wanted)
         else:
-            found = search.nearest(*self._rows(restrict_vocab), units_QD, wanted)
+            found = self._nearest(units_QD, wanted, restrict_vocab)
         return [self._named(*best, ids, num) for best, ids in zip(found, hidden, strict=True)]
 
     def analogy(
@@ -203,7 +344,7 @@ class WordVectors:
         restrict_vocab: int | None = None,
         include_inputs: bool = False,
     ) -> list[list[Neighbor]]:
-        """Answer many questions (a, b, c) together; faster than one call for each."""
+        """Answer many questions (a, b, c) together; faster than separate calls."""
         options = {"restrict_vocab": restrict_vocab, "include_inputs": include_inputs}
         if method != "add":
             return [self.analogy(a, b, c, num, method=method, **options) for a, b, c in questions]  # type: ignore[arg-type]
@@ -219,20 +360,18 @@ class WordVectors:
         restrict_vocab: int | None = None,
         include_inputs: bool = False,
     ) -> list[Neighbor]:
-        """Find the words of largest 3CosMul: a product of cosines instead of a sum."""
-        _check_num(num)
+        """Find the words with the largest 3CosMul: a product of cosines instead of a sum."""
+        _check_num(num, restrict_vocab)
         query = make_query(self, positive, negative, normalize=True)
         if not np.isin(query.weights, (-1.0, 1.0)).all():
             raise OptionError("3CosMul takes no weights.")
-        rows, inverse = self._rows(restrict_vocab)
         hidden = [] if include_inputs else query.ids
-        found = search.nearest_by_product(
-            rows, inverse, search.unit_rows(query.terms), query.weights > 0, num + len(hidden)
-        )
+        units_TD, wanted = search.unit_rows(query.terms), num + len(hidden)
+        found = self._nearest_by_product(units_TD, query.weights > 0, wanted, restrict_vocab)
         return self._named(*found, hidden, num)
 
     def similarity(self, a: str | np.ndarray, b: str | np.ndarray) -> float:
-        """The cosine of two words or vectors; 0 where one of them is a zero vector."""
+        """The cosine of two words or vectors; 0 if one of them is a zero vector."""
         units = [make_query(self, [term], None, normalize=True).direction for term in (a, b)]
         return float(units[0] @ units[1])
 
@@ -253,7 +392,7 @@ class WordVectors:
         return min(zip(scores.tolist(), words, strict=True))[1]
 
     def subset(self, words: Iterable[str]) -> WordVectors:
-        """The vectors of these words alone, in this order; a word given twice is kept once."""
+        """The vectors of these words, in this order; duplicates are dropped."""
         if isinstance(words, str):
             raise OptionError("subset expects a list of words, not one string.")
         kept = list(dict.fromkeys(words))
@@ -261,30 +400,30 @@ class WordVectors:
             raise OptionError("Give at least one word to keep.")
         rows_ND = self[kept]
         counts = [self.count(word) if word in self else 0 for word in kept]
-        return WordVectors(kept, rows_ND, counts)
+        return WordVectors(kept, rows_ND, counts, text=self.text)
 
     def normalized(self) -> WordVectors:
         """The same words with vectors of length 1; zero vectors stay zero."""
-        unit_rows = np.empty(self.vectors.shape, np.float32)
+        units = np.empty(self.vectors.shape, np.float32)
         for start in range(0, len(self), 8_192):
-            unit_rows[start : start + 8_192] = search.unit_rows(self.vectors[start : start + 8_192])
-        return WordVectors(self.vocabulary, unit_rows)
+            units[start : start + 8_192] = search.unit_rows(self.vectors[start : start + 8_192])
+        return WordVectors(self.vocabulary, units, text=self.text)
+
+    def condensed(self, texts: Iterable[str], limit: int | None = None) -> WordVectors:
+        """These vectors; one-hot ones are reduced to what questions about `texts` need."""
+        return self
 
     def index(self) -> ApproximateIndex:
-        """The approximate index: opened or built once, kept beside vectors that have a folder."""
+        """The approximate index: opened or built once, saved next to vectors that have a folder."""
         if self._index is None:
-            self._index = open_or_build(self, self._folder)
+            self._index = search.open_or_build(self, self._folder)
         return self._index
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder that `load` maps back without reading it."""
-        from sememe.vectors.folder import save_folder
-
-        save_folder(self, Path(folder))
+        """Write a folder that `load` memory-maps without reading it."""
+        type(self)._save(self, Path(folder))
 
     @classmethod
     def load(cls, path: str | Path, limit: int | None = None) -> WordVectors:
-        """Open a folder of ours or a vector file of any known format, the first `limit` words."""
-        from sememe.vectors.loading import load
-
-        return load(path, limit)
+        """Open a folder of sememe or a vector file of any known format, the first `limit` words."""
+        return cls._load(path, limit)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Print what figures.json keeps, and write the trigram model. KENLM is the folder of lmplz and query.
+# Print what metrics.json keeps, and write the trigram model. KENLM is the folder of lmplz and query.
 set -eu
 cd "$(dirname "$0")"
 for options in "-o 2" "-o 3" "-o 5" "-o 3 --prune 0 0 1"; do

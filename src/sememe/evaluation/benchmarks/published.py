@@ -1,10 +1,8 @@
-"""Scores that others printed, in per cent, to stand beside ours; where each was printed.
+"""Published scores, in percent, to compare with ours, and their sources.
 
-They are not measured here and never by the same program: every table marks them as published, with
-the set they were scored on. `average` is the printed one where a table had such a column.
+They were not measured here: every table marks them as published, with the set they were scored on.
+`average` is the printed one if the table had such a column.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ MULTILINGUAL = "google-research/bert, multilingual.md"
 
 @dataclass(frozen=True)
 class Published:
-    """A row of a printed table; `scores` by column, those of pairs of figures in their order."""
+    """A row of a published table; `scores` by column."""
 
     system: str
     scores: Mapping[str, float]
@@ -126,7 +124,7 @@ CONLL = (
     Published("BERT large", {"f1": 92.8}, f"{BERT}, Table 7", "test"),
 )
 # Table 7 again: BERT base as fixed features for a two-layer BiLSTM, dev F1. The sums of the
-# later edition are weighted; the first edition called the same figures plain sums.
+# later edition are weighted; the first edition called the same scores plain sums.
 FEATURES = {
     "first": 91.0,
     "second-to-last": 95.6,
@@ -174,7 +172,7 @@ RACE = (
     *_race("test-high", 49.4, 50.3, 57.4),
     *_race("test", 51.2, 53.3, 59.0),
 )
-# Printed as error rates: 100 less those.
+# Published as error rates: 100 minus those.
 IMDB = (
     Published("CoVe", {"accuracy": 91.8}, f"{ULMFIT}, Table 2", "test"),
     Published("oh-LSTM", {"accuracy": 94.1}, f"{ULMFIT}, Table 2", "test"),
@@ -185,7 +183,7 @@ IMDB = (
 def _chinese(
     metrics: tuple[str, ...], *rows: tuple[str, str, tuple[float, ...]]
 ) -> tuple[Published, ...]:
-    """Means of ten runs, the figures that were printed in brackets behind the best ones."""
+    """Means of ten runs, which were printed in parentheses after the best ones."""
     return tuple(
         Published(system, dict(zip(metrics, scores, strict=True)), WWM, split)
         for system, split, scores in rows

@@ -1,4 +1,4 @@
-"""What was found of the meanings of words: figures for each set and layer; tables and JSON."""
+"""Results of sense separation: scores for each set and layer; tables and JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sememe.evaluation.results import package_version, plain
-from sememe.evaluation.tables import Row, Table, figure
+from sememe.evaluation.results import (
+    ResultTable,
+    SystemRow,
+    format_score,
+    marked,
+    package_version,
+    plain,
+)
 from sememe.metrics import Interval, PairedBootstrap, paired_bootstrap
+from sememe.progress import FEW
 
 
 class WordScore(NamedTuple):
-    """One word: shares of like neighbors, what chance gives, and how many sentences were used."""
+    """One word: accuracy of nearest neighbors, chance level, and number of sentences."""
 
     word: str
     nearest: float
@@ -25,37 +32,21 @@ class WordScore(NamedTuple):
     num_asked: int
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
-
-
 @dataclass(frozen=True, kw_only=True)
 class SenseScore:
-    """One way to represent the words of one set; means over words."""
+    """One representation of the words of one set; means over words."""
 
     set: str
     name: str
     role: str
     is_last: bool
+    nearest: float  # fraction of occurrences whose nearest other one has the same sense
     interval: Interval
+    chance: float  # the same fraction for random neighbors
+    auc: float  # how often a same-sense pair is closer than a different-sense pair; 0.5 by chance
     num_words: int
     num_occurrences: int
     words: list[WordScore]
-
-    @property
-    def nearest(self) -> float:
-        """Share of occurrences whose nearest other one has the same meaning."""
-        return _mean([word.nearest for word in self.words])
-
-    @property
-    def chance(self) -> float:
-        """The same share if neighbors were drawn."""
-        return _mean([word.chance for word in self.words])
-
-    @property
-    def auc(self) -> float:
-        """How often a pair of one meaning is nearer than a pair of two; 0.5 by chance."""
-        return _mean([word.auc for word in self.words])
 
     @property
     def num_asked(self) -> int:
@@ -64,11 +55,11 @@ class SenseScore:
 
     @property
     def coverage(self) -> float:
-        """Share of the occurrences that were asked."""
+        """Fraction of the occurrences that were scored."""
         return self.num_asked / self.num_occurrences
 
     def gain_over(self, other: SenseScore, seed: int = 1) -> PairedBootstrap:
-        """How much better this is than another on the words that both were asked."""
+        """The gain over another representation on the words that both know."""
         theirs = {word.word: word.nearest for word in other.words}
         both = [word for word in self.words if word.word in theirs]
         first = np.array([theirs[word.word] for word in both], np.float64)
@@ -76,7 +67,7 @@ class SenseScore:
         return paired_bootstrap(first, second, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures for JSON."""
+        """The scores for JSON."""
         return {
             "set": self.set,
             "name": self.name,
@@ -91,6 +82,7 @@ class SenseScore:
             "num_asked": self.num_asked,
             "num_occurrences": self.num_occurrences,
             "coverage": plain(self.coverage),
+            "few_questions": self.num_asked < FEW,
             "words": [plain(word._asdict()) for word in self.words],
         }
 
@@ -110,7 +102,7 @@ class SensesResult:
         return [score for score in self.scores if score.set == name]
 
     def gains(self, name: str) -> dict[str, PairedBootstrap]:
-        """What the last layer adds to each mean of the other words, where both were asked."""
+        """The gain of the last layer over each mean of the other words, if both were scored."""
         own = self.of_set(name)
         return {
             context.name: last.gain_over(context, self.seed)
@@ -139,22 +131,24 @@ class SensesResult:
         return "\n\n".join(map(str, sense_tables([self])))
 
 
-def sense_tables(results: Sequence[SensesResult]) -> list[Table]:
-    """A table for each set, the models below each other."""
+def sense_tables(results: Sequence[SensesResult]) -> list[ResultTable]:
+    """A table for each set, with the models as rows."""
     names = short_names([result.model for result in results])
     sets = dict.fromkeys(score.set for result in results for score in result.scores)
     return [_table(own, dict(zip(names, results, strict=True))) for own in sets]
 
 
-def _table(set_name: str, results: dict[str, SensesResult]) -> Table:
+def _table(set_name: str, results: dict[str, SensesResult]) -> ResultTable:
     rows, notes = [], []
     for name, result in results.items():
         own = result.of_set(set_name)
         if not any(score.words for score in own):
             notes.append(f"{name} knows none of the words.")
             continue
-        for score in own:
-            rows.append(Row(f"{name}: {score.name}" + " (last)" * score.is_last, _cells(score)))
+        rows += [
+            SystemRow(f"{name}: {score.name}" + " (last)" * score.is_last, _cells(score))
+            for score in own
+        ]
         for context, gain in result.gains(set_name).items():
             low, high = (f"{100 * bound:+.1f}" for bound in gain.interval)
             notes.append(
@@ -167,7 +161,7 @@ def _table(set_name: str, results: dict[str, SensesResult]) -> Table:
         "nearest: % of sentences whose nearest other one has the same sense, mean over words; "
         f"intervals by bootstrap over words, seed {first.seed}; sememe {first.version}"
     )
-    return Table(
+    return ResultTable(
         title=f"{set_name}: {one.num_words} words, {one.num_occurrences} sentences",
         headings=("", "nearest", "95 % interval", "chance", "AUC", "words", "asked", "coverage"),
         rows=rows,
@@ -178,10 +172,10 @@ def _table(set_name: str, results: dict[str, SensesResult]) -> Table:
 def _cells(score: SenseScore) -> tuple[str, ...]:
     low, high = score.interval
     return (
-        figure(100 * score.nearest),
-        f"{figure(100 * low)} – {figure(100 * high)}" if math.isfinite(low) else "–",
-        figure(100 * score.chance),
-        figure(100 * score.auc),
+        marked(format_score(100 * score.nearest), score.num_asked),
+        f"{format_score(100 * low)} – {format_score(100 * high)}" if math.isfinite(low) else "–",
+        format_score(100 * score.chance),
+        format_score(100 * score.auc),
         str(len(score.words)),
         f"{score.num_asked:,}",
         f"{score.coverage:.0%}",
@@ -189,7 +183,7 @@ def _cells(score: SenseScore) -> tuple[str, ...]:
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """The ends of paths, as long as they must be to be told apart."""
+    """The ends of paths, as long as needed to be distinct."""
     parts = [PurePath(name).parts for name in names]
     for length in range(1, max(map(len, parts), default=1) + 1):
         short = ["/".join(own[-length:]) for own in parts]

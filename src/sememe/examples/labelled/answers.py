@@ -5,20 +5,23 @@ rows = read_answers("questions.csv", on_note=print)      # question, context, an
 rows = read_answers([("Who sings?", "Jim sings.", "Jim")])
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.labelled import builtin
 from sememe.examples.labelled.columns import Columns, described, plain
-from sememe.examples.labelled.lists import NAME, items_of
-from sememe.examples.labelled.objects import flat
-from sememe.examples.labelled.records import Record, Table, is_path, open_tables
-from sememe.examples.labelled.rows import Answer, AnswerRow, Note, Rows, silent
-from sememe.examples.labelled.sieve import Sieve
+from sememe.examples.labelled.rows import (
+    NAME,
+    AnswerRow,
+    AnswerSpan,
+    LabelledRows,
+    Note,
+    items_of,
+    silent,
+)
+from sememe.examples.labelled.texts import Sieve, opened
+from sememe.text.tables import FileTable, Record, flat, is_path, open_tables
 
 Spans = Literal["exact", "nearest", "texts"]
 
@@ -46,13 +49,13 @@ def read_answers(
     skip_bad: bool = False,
     encoding: str = "utf-8",
     on_note: Note = silent,
-) -> Rows[AnswerRow]:
-    """Read questions of paths or of an iterable.
+) -> LabelledRows[AnswerRow]:
+    """Read questions from paths or an iterable.
 
-    `spans` says what a wrong place of an answer means: with exact the row is bad; with nearest the
-    answer is looked for, and the row is bad if its context does not hold it; with texts the answer
-    keeps its text, for scoring, at the place -1. A place that is not given, or below 0, is looked
-    for. Without `labelled`, answers are not asked for.
+    `spans` says what to do with a wrong answer position: with "exact" the row is bad; with
+    "nearest" the answer is searched, and the row is bad if the context does not contain it; with
+    "texts" the answer keeps its text, for scoring, at position -1. A missing or negative position
+    is searched. Without `labelled`, answers are not required.
     """
     if spans not in ("exact", "nearest", "texts"):
         raise OptionError(f"spans must be exact, nearest or texts, not {spans!r}.")
@@ -60,7 +63,7 @@ def read_answers(
         if role not in _NAMES:
             raise OptionError(f"Questions have no part {role!r}; they have {', '.join(_NAMES)}.")
     sieve = Sieve(skip_bad, on_note)
-    data = builtin.opened(data, "answer", on_note)
+    data = opened(data, "answer", on_note)
     rows: list[AnswerRow] = []
     for table in _tables(data, columns, encoding):
         for row in _of_table(table, columns, labelled, sieve):
@@ -70,6 +73,7 @@ def read_answers(
                 placed = _placed(placed, "texts" if placed is row and spans == "exact" else spans)
             if isinstance(placed, AnswerRow):
                 rows.append(placed if placed.id else replace(placed, id=str(len(rows))))
+                sieve.num_kept += 1
             else:
                 sieve.refuse(row.source if isinstance(row, AnswerRow) else row.where, placed)
     if len({row.id for row in rows}) < len(rows):
@@ -80,16 +84,16 @@ def read_answers(
 # ---- records ------------------------------------------------------------------------------
 
 
-def _tables(data: Any, columns: Mapping[str, str] | None, encoding: str) -> Iterator[Table]:
+def _tables(data: Any, columns: Mapping[str, str] | None, encoding: str) -> Iterator[FileTable]:
     if is_path(data):
         named = set((columns or {}).values())
 
-        def is_header(cells: list[str]) -> bool:
+        def is_header(cells: list[str], _: Any) -> bool:
             return any(cell.strip() in named or plain(cell) in _KNOWN for cell in cells)
 
         yield from open_tables(data, encoding=encoding, is_header=is_header)
         return
-    yield Table(NAME, [], True, [_item(item, i) for i, item in enumerate(items_of(data))])
+    yield FileTable(NAME, [], True, [_item(item, i) for i, item in enumerate(items_of(data))])
 
 
 def _item(item: Any, index: int) -> Any:
@@ -106,9 +110,9 @@ def _item(item: Any, index: int) -> Any:
 
 
 def _of_table(
-    table: Table, columns: Mapping[str, str] | None, labelled: bool, sieve: Sieve
+    table: FileTable, columns: Mapping[str, str] | None, labelled: bool, sieve: Sieve
 ) -> Iterator[Record | AnswerRow]:
-    """One record a question, its cells named by their roles."""
+    """One record per question, its cells named by their roles."""
     has_said = False
     for record in table.records:
         if isinstance(record, AnswerRow) or record.problem:
@@ -119,7 +123,7 @@ def _of_table(
             continue
         chosen = _columns(record, columns, labelled)
         if not has_said and table.name != NAME:
-            sieve.say(described(table, chosen))
+            sieve.say(described(table, [record], chosen))
             has_said = True
         cells = {role: record.cells.get(own[0]) for role, own in chosen.items()}
         yield Record(cells, record.where)
@@ -147,7 +151,7 @@ def _columns(record: Record, named: Mapping[str, str] | None, labelled: bool) ->
 
 
 def _questions(record: Record, name: str) -> Iterator[Record]:
-    """The questions of an article or paragraph, as SQuAD and CMRC lay them out."""
+    """The questions of an article or paragraph, in the layout of SQuAD and CMRC."""
     paragraphs = record.cells.get("paragraphs", [record.cells])
     for paragraph in paragraphs if isinstance(paragraphs, list) else [None]:
         context = _of(paragraph, "context")
@@ -171,7 +175,7 @@ def _of(content: Any, role: str) -> Any:
 
 
 def _row(record: Record, labelled: bool) -> AnswerRow | str:
-    """A record as a row, or what is wrong with it; places of answers are not looked at."""
+    """A record as a row, or what is wrong with it; answer positions are not checked."""
     if record.problem:
         return record.problem
     question, context = record.cells.get("question"), record.cells.get("context")
@@ -197,7 +201,7 @@ def _row(record: Record, labelled: bool) -> AnswerRow | str:
     )
 
 
-def _answers(value: Any, start: Any) -> tuple[Answer, ...] | str:
+def _answers(value: Any, start: Any) -> tuple[AnswerSpan, ...] | str:
     """Answers in any of their forms; -1 where no place is given."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
@@ -214,9 +218,10 @@ def _answers(value: Any, start: Any) -> tuple[Answer, ...] | str:
         if len(starts) != len(texts):
             return f"{len(texts)} answers but {len(starts)} places"
         value = [{"text": text, "start": place} for text, place in zip(texts, starts, strict=True)]
-    found: list[Answer] = []
+    found: list[AnswerSpan] = []
     for item in value if isinstance(value, Sequence) else [None]:
-        text = item if isinstance(item, str) else _of(item, "answers") or _text(item)
+        text = item if isinstance(item, str) else _of(item, "answers")
+        text = text or (item.get("text") if isinstance(item, Mapping) else None)
         own = _numbered(text, _of(item, "start")) if isinstance(text, str) and text else ()
         if isinstance(own, str) or not own:
             return own or f"an answer has no text: {item!r:.60}"
@@ -224,21 +229,17 @@ def _answers(value: Any, start: Any) -> tuple[Answer, ...] | str:
     return tuple(found)
 
 
-def _text(item: Any) -> Any:
-    return item.get("text") if isinstance(item, Mapping) else None
-
-
-def _numbered(text: str, start: Any) -> tuple[Answer, ...] | str:
+def _numbered(text: str, start: Any) -> tuple[AnswerSpan, ...] | str:
     if start is None or (isinstance(start, str) and not start.strip()):
-        return (Answer(text, -1),)
+        return (AnswerSpan(text, -1),)
     try:
-        return (Answer(text, int(start)),)
-    except (TypeError, ValueError):
+        return (AnswerSpan(text, int(start)),)
+    except (TypeError, ValueError, OverflowError):
         return f"the place {start!r:.40} of the answer {text!r:.40} is not a whole number"
 
 
 def _placed(row: AnswerRow, spans: Spans) -> AnswerRow | str:
-    """The row with the place of each answer checked or looked for; or what is wrong with it."""
+    """The row with the position of each answer checked or searched; or what is wrong with it."""
     placed = []
     for answer in row.answers:
         start = answer.start
@@ -250,14 +251,14 @@ def _placed(row: AnswerRow, spans: Spans) -> AnswerRow | str:
                     f"{answer.text!r:.40}"
                 )
             start = _nearest(row.context, answer.text, start)
-        placed.append(Answer(answer.text, start))
+        placed.append(AnswerSpan(answer.text, start))
     if placed and spans != "texts" and all(answer.start < 0 for answer in placed):
         return f"the context does not hold the answer {placed[0].text!r:.60}"
     return replace(row, answers=tuple(placed))
 
 
 def _nearest(context: str, text: str, start: int) -> int:
-    """Where the text lies in the context, nearest to `start`; -1 if nowhere."""
+    """Where the text is in the context, nearest to `start`; -1 if nowhere."""
     places = []
     place = context.find(text)
     while place >= 0:

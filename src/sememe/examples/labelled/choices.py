@@ -1,12 +1,10 @@
-"""The right choice of a row as its index from 0: files give it so, from 1, by letter, or whole."""
-
-from __future__ import annotations
+"""Right choices as indices from 0: files number them from 0 or 1, name or spell them out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sememe.examples.labelled import columns as cl
+from sememe.examples.labelled.columns import plain
 from sememe.examples.labelled.rows import Note, TextRow
 
 
@@ -20,14 +18,14 @@ class ChoiceTable(NamedTuple):
     @property
     def is_known_from_one(self) -> bool:
         """Whether a column is named as in Story Cloze, where 1 and 2 are the choices."""
-        return any(cl.plain(column) == "answerrightending" for column in self.label_columns)
+        return any(plain(column) == "answerrightending" for column in self.label_columns)
 
 
 def indexed(tables: Sequence[ChoiceTable], say: Note) -> Iterator[TextRow]:
     """The rows of all files with their choices counted from 0.
 
-    Whether files count from 0 or from 1 is decided by all of them together: a short one may not
-    hold the number that tells.
+    Whether files count from 0 or from 1 is decided from all of them together, because a short one
+    may not show it.
     """
     open_tables = [table for table in tables if not table.is_known_from_one]
     if _are_written_out(open_tables):

@@ -1,17 +1,24 @@
-"""Which column is what: named by the user, known by its name, or guessed from what it holds.
+"""Assign columns to roles: by the user's choice, by name, or by content.
 
-Roles: text, second, label, score, choices, id. A role may take several columns, whose cells are
-joined by a space ("title+body"); the choices take one column of lists, or several columns.
+Roles: text, second, label, score, choices, id. A role may have several columns, whose cells are
+joined by a space ("title+body"); the choices have one column of lists, or several columns. If names
+and cells leave it open (two columns that could be the label, dates, a label per row), an error is
+raised.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from itertools import islice
+from statistics import median
+from typing import Any, Literal, NamedTuple
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.labelled.records import Record, Table
+from sememe.progress import shown
+from sememe.text.tables import FileTable, Record
 
 Kind = Literal["classify", "pairs", "regress", "choose"]
 KINDS = ("classify", "pairs", "regress", "choose")
@@ -29,8 +36,8 @@ ROLES = {
 _TEXTS = (
     "text", "sentence", "review", "content", "document", "article", "body", "comment", "utterance",
     "message", "tweet", "texta", "sentence1", "sentencea", "string", "description", "summary",
-    "title", "headline", "query", "question", "words", "文本", "句子", "内容", "正文", "评论",
-    "评价", "标题", "问题",
+    "nachricht", "inhalt", "beschreibung", "title", "headline", "query", "question", "words",
+    "文本", "句子", "内容", "正文", "评论", "评价", "描述", "标题", "问题",
 )  # fmt: skip
 _PAIRS = (
     ("text", "second"), ("sentence1", "sentence2"), ("premise", "hypothesis"),
@@ -43,7 +50,8 @@ _PAIRS = (
 )  # fmt: skip
 _LABELS = (
     "label", "goldlabel", "labels", "class", "category", "target", "quality", "isduplicate",
-    "polarity", "sentiment", "intent", "topic", "y", "标签", "类别", "分类", "标注", "情感",
+    "polarity", "sentiment", "intent", "topic", "kategorie", "klasse", "y", "标签", "类别", "分类",
+    "标注", "情感",
 )  # fmt: skip
 _SCORES = (
     "score", "similarity", "relatednessscore", "goldscore", "rating", "stars", "target", "label",
@@ -72,7 +80,25 @@ _NUMBERED_CONTEXTS = ("inputsentence", "sentence")
 _IDS = ("id", "idx", "index", "guid", "pairid", "inputstoryid", "exampleid", "qid", "uid", "编号")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_LONGEST_NAME = 64
+_TIME = r"\d{1,2}[:.]\d{2}([:.]\d{2})?([.,]\d+)?\s*([AaPp]\.?[Mm]\.?)?\s*(Z|[+-]\d{2}:?\d{2})?"
+_DAY = (
+    r"\d{4}[-/.年]\s?\d{1,2}[-/.月]\s?\d{1,2}日?|\d{1,2}[-/.]\s?\d{1,2}[-/.]\s?(\d{4}|\d{2})"
+    r"|(\w{2,9}\.?,? )?\d{1,2}\.?[ -][^\W\d]{3,9}\.?[ -]\d{2,4}|[^\W\d]{3,9}\.? \d{1,2}, \d{4}"
+    r"|(19|20)\d{2}(0[1-9]|1[0-2])([0-2]\d|3[01])"
+)
+_MONTH = (
+    r"(19|20)\d{2}([-/]\d{1,2}|年\s?\d{1,2}月)|(0?[1-9]|1[0-2])[-/.](19|20)\d{2}"
+    r"|(?i:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d]*\.?[ -]\d{2,4}"
+)
+_DATE = re.compile(
+    rf"({_DAY})([T ,]+{_TIME})?|{_MONTH}|\d{{1,2}}:\d{{2}}(:\d{{2}})?"
+    rf"|([^\W\d]{{3}} ){{2}} ?\d{{1,2}} {_TIME} ?\w* \d{{4}}"
+)
+_LONGEST_NAME, _LONGEST_LABEL = 64, 60  # characters
+_MOST_WORDS = 6  # of a name
+_LOOKED_AT = 1_000  # records, spread over a table
+_FEW_ROWS = 5  # fewer do not say whether a label is another in each
+_MANY_NUMBERS = 20  # values of a column of numbers that is not a label
 
 
 def plain(name: str) -> str:
@@ -91,15 +117,57 @@ def is_number(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text.strip()))
 
 
-def is_header(cells: Sequence[str], named: Mapping[str, Any] | None = None) -> bool:
-    """Whether the first line of a table names its columns: it holds a name that is known."""
-    names = [cell.strip() for cell in cells]
-    wanted = {part for columns in (named or {}).values() for part in _parts(columns, names)}
-    if any(name in wanted and not name.isdecimal() for name in names):
+# ---- names --------------------------------------------------------------------------------
+
+
+def is_header(
+    first: Sequence[str],
+    others: Sequence[Sequence[str]],
+    named: Mapping[str, Any] | None = None,
+    earlier: Mapping[str, Any] | None = None,
+) -> bool | None:
+    """Whether the first row of a table names its columns; None if unclear.
+
+    It does if a column that is requested (`named`), was in `earlier` rows or is commonly used has
+    such a name, or if its cells differ in kind from those below: no number above numbers, a word
+    above texts next to one that is not among the labels below it.
+    """
+    names = [cell.strip() for cell in first]
+    asked = [*(named or {}).values(), *(earlier or {}).values()]
+    parts = {part for columns in asked for part in _parts(columns, names)}
+    wanted = {plain(part) for part in parts if not part.isdecimal()}
+    if wanted & {plain(name) for name in names if name}:
         return True
-    if any(is_number(name) or len(name) > _LONGEST_NAME for name in names):
+    if not any(names) or not all(map(_could_name, names)):
         return False
-    return any(plain(name) in _KNOWN or _numbered(name) for name in names)
+    is_known = any(plain(name) in _KNOWN or _numbered(name) for name in names)
+    has_long, has_labels, below = False, False, [row for row in others if list(row) != list(first)]
+    for index, name in enumerate(names):
+        cells = [row[index].strip() for row in below if index < len(row) and row[index].strip()]
+        if name.lower() in map(str.lower, cells):
+            return False
+        look = ColumnProfile.of(cells)
+        is_known |= look.kind in ("number", "date") or (look.has_digits and not _has_digit(name))
+        has_long |= look.length >= max(2 * len(name), 8)
+        has_labels |= look.repeats and look.length < _LONGEST_LABEL
+    if is_known or (has_long and has_labels):
+        return True
+    # Nothing speaks for names in a few short rows; where something does, only the user knows.
+    return None if (has_long or has_labels) and not named else False
+
+
+def _has_digit(text: str) -> bool:
+    return any(char.isdigit() for char in text)
+
+
+def _could_name(cell: str) -> bool:
+    """Whether a cell could be the name of a column."""
+    num_words = len(cell.split())
+    is_sentence = cell.endswith(("。", "！", "？")) or (
+        num_words > 2 and cell.endswith(tuple(".!?"))
+    )
+    is_short = len(cell) <= _LONGEST_NAME and num_words <= _MOST_WORDS and "\n" not in cell
+    return is_short and not (is_sentence or is_number(cell) or _DATE.fullmatch(cell))
 
 
 def _numbered(name: str) -> str:
@@ -116,38 +184,8 @@ def _parts(columns: str | Sequence[str], known: Sequence[str]) -> list[str]:
     return [columns] if columns in known else [part.strip() for part in columns.split("+")]
 
 
-# ---- named --------------------------------------------------------------------------------
-
-
-def choose_columns(
-    table: Table,
-    records: Sequence[Record],
-    kind: Kind,
-    named: Mapping[str, str | Sequence[str]] | None,
-    needed: Sequence[str],
-) -> Columns:
-    """Give each role its columns: as named, else by known names, else by what they hold."""
-    for role in named or {}:
-        if role not in ROLES[kind]:
-            raise OptionError(
-                f"{kind} rows have no part {role!r}; they have {', '.join(ROLES[kind])}."
-            )
-    found: Columns = {
-        role: tuple(_place(table, part) for part in _parts(columns, table.columns))
-        for role, columns in (named or {}).items()
-    }
-    guess = _by_name(table, kind) if table.has_names else _by_content(table, records, kind, found)
-    taken = {column for columns in found.values() for column in columns}
-    for role, columns in guess.items():
-        if role not in found and not taken & set(columns):
-            found[role] = columns
-    for role in needed:
-        if role not in found:
-            raise NoColumnError(table, role, kind)
-    return {role: found[role] for role in ROLES[kind] if role in found}
-
-
-def _place(table: Table, name: str) -> str:
+def named_column(table: FileTable, name: str) -> str:
+    """The column that a user means: by its name, by its number from 1, or by a similar name."""
     if name in table.columns:
         return name
     if name.isdecimal() and 1 <= int(name) <= len(table.columns):
@@ -158,32 +196,193 @@ def _place(table: Table, name: str) -> str:
     raise InputError(f"{table.name} has no column {name!r}; {_listed(table)}.")
 
 
-def _listed(table: Table) -> str:
+def _listed(table: FileTable) -> str:
     if not table.has_names:
         many = "one column" if len(table.columns) == 1 else f"{len(table.columns)} columns"
-        return f"it has {many} and no line of names"
+        return f"it has {many} and no header row"
     return f"its columns are {', '.join(map(repr, table.columns[:20])) or 'none'}"
 
 
-class NoColumnError(InputError):
-    """A part of the rows was found in no column of a table."""
+# ---- roles --------------------------------------------------------------------------------
 
-    def __init__(self, table: Table, role: str, kind: str) -> None:
+
+def choose_columns(
+    table: FileTable,
+    records: Sequence[Record],
+    kind: Kind,
+    named: Mapping[str, str | Sequence[str]] | None,
+    needed: Sequence[str],
+    earlier: Mapping[str, str] | None = None,
+    is_sure: bool = False,
+) -> Columns:
+    """Assign columns to roles: as named, as in `earlier` rows, by known names, or by content.
+
+    With `is_sure` a column's name decides that it holds labels, whatever its cells look like.
+    """
+    for role in named or {}:
+        if role not in ROLES[kind]:
+            raise OptionError(
+                f"{kind} rows have no part {role!r}; they have {', '.join(ROLES[kind])}."
+            )
+    found: Columns = {
+        role: tuple(named_column(table, part) for part in _parts(columns, table.columns))
+        for role, columns in (_still_there(table, earlier or {}) | dict(named or {})).items()
+    }
+    looks = _profiles(table, records)
+    for guess in (_by_name(table, kind) if table.has_names else {}, _by_layout(table, looks, kind)):
+        taken = {column for columns in found.values() for column in columns}
+        found |= {
+            role: columns
+            for role, columns in guess.items()
+            if role not in found and not taken & set(columns)
+        }
+    if "label" in found and kind != "choose" and not (is_sure or "label" in (named or {})):
+        look = looks[found["label"][0]]
+        if look.kind == "date" or look.is_another_each:
+            raise NoColumnError(table, "label", kind, {found["label"][0]: look})
+    if kind != "choose":
+        taken = {column for columns in found.values() for column in columns}
+        rest = {column: look for column, look in looks.items() if column not in taken}
+        texts = [role for role in needed if role in ("text", "second") and role not in found]
+        if texts and rest:
+            found |= _texts_of(table, rest, kind, texts)
+        for role in needed:
+            if role not in found and rest:
+                taken = {column for columns in found.values() for column in columns}
+                left = {column: look for column, look in rest.items() if column not in taken}
+                found[role] = _answer_of(table, left, kind, role)
+    for role in needed:
+        if role not in found:
+            raise NoColumnError(table, role, kind, {})
+    return {role: found[role] for role in ROLES[kind] if role in found}
+
+
+def _still_there(table: FileTable, earlier: Mapping[str, str]) -> dict[str, str]:
+    """The columns of earlier rows that this table has, too: its names, or as many of them."""
+    if not table.has_names and len(table.columns) == 1:
+        return {}
+    return {
+        role: columns
+        for role, columns in earlier.items()
+        if all(part in table.columns for part in _parts(columns, table.columns))
+    }
+
+
+class NoColumnError(InputError):
+    """Raised if a role has no column in a table, or several candidates."""
+
+    def __init__(
+        self, table: FileTable, role: str, kind: str, open_to: Mapping[str, ColumnProfile]
+    ) -> None:
         what = {"second": "second text"}.get(role, role)
-        found = f"no column for the {what} of {kind} rows was found; {_listed(table)}."
-        self.role, self.found = role, f"{table.name}: {found}"
-        self.can_be_named = table.has_names or len(table.columns) > 1
-        cure = "Write a tab between the parts of a row."
-        if self.can_be_named:
-            name = "NAME" if table.has_names else "NUMBER"
-            cure = f"Name one: --column {role}={name}, or columns={{{role!r}: {name}}}."
-        super().__init__(f"{self.found} {cure}")
+        name = "NAME" if table.has_names else "NUMBER"
+        cure = f"Name one: --column {role}={name}, or columns={{{role!r}: {name}}}."
+        if len(table.columns) == 1 and not table.has_names:
+            cure = "Write a tab between the parts of a row."
+        found = f"no column for the {what} of {kind} rows was found; {_listed(table)}"
+        if open_to:
+            told = ", ".join(f"{column!r} ({look})" for column, look in open_to.items())
+            found = f"it is not clear which column is the {what} of {kind} rows: {told}"
+        super().__init__(f"{table.name}: {found}. {cure}")
+
+
+class ColumnProfile(NamedTuple):
+    """Statistics of a column's cells."""
+
+    kind: Literal["empty", "number", "date", "text"]
+    num: int  # cells that hold something
+    num_empty: int
+    num_distinct: int
+    length: float  # characters, in the middle of the cells
+    has_digits: bool  # in every cell, as codes and dates do
+    samples: tuple[str, ...]
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> ColumnProfile:
+        """Compute the statistics of a column's cells."""
+        filled = [cell for cell in cells if cell]
+        distinct = dict.fromkeys(filled)
+        kind: Literal["empty", "number", "date", "text"] = "text" if filled else "empty"
+        if 2 * sum(map(bool, map(_DATE.fullmatch, filled))) > len(filled):
+            kind = "date"  # the others are "n/a" and the like
+        elif filled and all(is_number(cell.replace(",", ".")) for cell in filled):
+            kind = "number"
+        length = median(map(len, filled)) if filled else 0.0
+        empty = len(cells) - len(filled)
+        has_digits = bool(filled) and all(map(_has_digit, filled))
+        samples = tuple(islice(distinct, 2))
+        return cls(kind, len(filled), empty, len(distinct), length, has_digits, samples)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether values repeat, as labels do."""
+        return 0 < 2 * self.num_distinct <= self.num
+
+    @property
+    def is_another_each(self) -> bool:
+        """Whether almost no value repeats, with enough rows to be sure."""
+        return self.num >= _FEW_ROWS and 10 * self.num_distinct > 9 * self.num
+
+    @property
+    def is_numbering(self) -> bool:
+        """Whether the cells only number or name the rows."""
+        return self.is_another_each and all(sample.isdecimal() for sample in self.samples)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the cells are not text: numbers, dates, or a different code in each row."""
+        is_word = all(len(sample.split()) == 1 and sample.isascii() for sample in self.samples)
+        return self.kind != "text" or (self.has_digits and self.is_another_each and is_word)
+
+    @property
+    def could_be_label(self) -> bool:
+        """Whether the cells could be labels."""
+        is_few = self.kind != "number" or self.num_distinct <= _MANY_NUMBERS
+        is_filled = self.num > self.num_empty and not self.is_another_each
+        return self.kind != "date" and is_few and is_filled and self.length <= _LONGEST_LABEL
+
+    def __str__(self) -> str:
+        if self.kind == "empty":
+            return "empty"
+        if self.num_distinct == 1 < self.num:
+            return f"always {quoted(self.samples[0])}"
+        if self.kind == "date":
+            return "dates"
+        kind = "numbers, " if self.kind == "number" else ""
+        each = ", another in each row" if self.is_another_each else ""
+        return f"{kind}such as {quoted(self.samples[0])}{each}"
+
+
+def quoted(cell: str) -> str:
+    """A cell for a message: short, on one line, without control characters."""
+    text = shown(" ".join(cell.split()))
+    return f"“{text[:30]}…”" if len(text) > 31 else f"“{text}”"
+
+
+def _profiles(table: FileTable, records: Sequence[Record]) -> dict[str, ColumnProfile]:
+    """What each column looks like, in records that are spread over the table."""
+    some = records[:: len(records) // _LOOKED_AT + 1]
+    return {
+        column: ColumnProfile.of([as_text(record.cells.get(column)) for record in some])
+        for column in table.columns
+    }
+
+
+def as_text(cell: Any) -> str:
+    """A cell as text; a frame of pandas writes NaN where one is empty."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return " ".join(map(as_text, cell)) if isinstance(cell, (list, tuple)) else str(cell)
 
 
 # ---- by name ------------------------------------------------------------------------------
 
 
-def _by_name(table: Table, kind: Kind) -> Columns:
+def _by_name(table: FileTable, kind: Kind) -> Columns:
     by_plain: dict[str, str] = {}
     for column in table.columns:
         by_plain.setdefault(plain(column), column)
@@ -208,74 +407,79 @@ def _by_name(table: Table, kind: Kind) -> Columns:
     return {role: columns for role, columns in found.items() if columns}
 
 
-def _choice_columns(table: Table, by_plain: Mapping[str, str]) -> Columns:
-    for name in _LISTS:
-        if name in by_plain:
-            return {"choices": (by_plain[name],)}
-    return {"choices": _numbered_columns(table, _NUMBERED_CHOICES, 2)}
+def _choice_columns(table: FileTable, by_plain: Mapping[str, str]) -> Columns:
+    own = [(by_plain[name],) for name in _LISTS if name in by_plain]
+    return {"choices": own[0] if own else _numbered_columns(table, _NUMBERED_CHOICES, 2)}
 
 
-def _numbered_columns(table: Table, stems: Sequence[str], at_least: int) -> tuple[str, ...]:
-    for stem in stems:
-        columns = tuple(column for column in table.columns if _numbered(column) == stem)
-        if len(columns) >= at_least:
-            return columns
-    return ()
+def _numbered_columns(table: FileTable, stems: Sequence[str], at_least: int) -> tuple[str, ...]:
+    found = (tuple(one for one in table.columns if _numbered(one) == stem) for stem in stems)
+    return next((columns for columns in found if len(columns) >= at_least), ())
 
 
 # ---- by content ---------------------------------------------------------------------------
 
 
-def _by_content(table: Table, records: Sequence[Record], kind: Kind, named: Columns) -> Columns:
-    """Guess where no line names the columns: texts are the longest, labels take few values."""
-    taken = {column for columns in named.values() for column in columns}
-    cells = {
-        column: [str(record.cells[column]) for record in records if column in record.cells]
-        for column in table.columns
-        if column not in taken
-    }
-    lengths = {column: sum(map(len, own)) / max(len(own), 1) for column, own in cells.items()}
-    if kind == "choose" or not cells:
-        return {}
-    if kind == "regress":
-        return _scored(cells, lengths)
-    num_texts = 2 if kind == "pairs" else 1
-    texts = sorted(sorted(lengths, key=lambda column: -lengths[column])[:num_texts], key=int)
-    found: Columns = dict(zip(("text", "second"), ((text,) for text in texts), strict=False))
-    distinct = {
-        column: len(set(own)) for column, own in cells.items() if column not in texts and any(own)
-    }
-    # A column with gaps, or one that is the same everywhere, only where there is no other.
-    order = sorted(
-        distinct,
-        key=lambda column: (
-            not all(cells[column]), distinct[column] == 1, distinct[column], -int(column)
-        ),
-    )  # fmt: skip
-    return found | ({"label": (order[0],)} if order else {})
+def _by_layout(table: FileTable, looks: Mapping[str, ColumnProfile], kind: Kind) -> Columns:
+    """The columns of CoLA, which names none: a code, the label, a star or nothing, the sentence."""
+    is_cola = kind == "classify" and not table.has_names and len(table.columns) == 4
+    labels, stars = ({*looks[own].samples} for own in "23") if is_cola else (set(), set())
+    if labels and labels <= {"0", "1"} and stars <= {"*"}:
+        return {"text": ("4",), "label": ("2",)}
+    return {}
 
 
-def _scored(cells: Mapping[str, list[str]], lengths: Mapping[str, float]) -> Columns:
-    numeric = [column for column, own in cells.items() if own and all(map(is_number, own))]
-    scores = numeric[-1:]
-    texts = [column for column in cells if column not in numeric] or [
-        column for column in cells if column not in scores
-    ]
-    texts = sorted(sorted(texts, key=lambda column: -lengths[column])[:2], key=int)
-    # Where the other column is far shorter it is a name or a kind, not a second text.
-    sizes = [lengths[text] for text in texts]
-    if len(texts) == 2 and min(sizes) * 4 < max(sizes):
-        texts = [max(texts, key=lambda column: lengths[column])]
-    found: Columns = dict(zip(("text", "second"), ((text,) for text in texts), strict=False))
-    return found | ({"score": tuple(scores)} if scores else {})
+def _answer_of(
+    table: FileTable, looks: Mapping[str, ColumnProfile], kind: Kind, role: str
+) -> tuple[str, ...]:
+    """The one column that could be the label or the score; several are refused."""
+    if role == "label":
+        fit = {column: look for column, look in looks.items() if look.could_be_label}
+        fit = {column: look for column, look in fit.items() if not look.num_empty} or fit
+        open_to = {column: look for column, look in fit.items() if look.num_distinct > 1} or fit
+    else:
+        fit = {column: look for column, look in looks.items() if look.kind == "number"}
+        open_to = {column: look for column, look in fit.items() if not look.is_numbering} or fit
+    if len(open_to) != 1:
+        raise NoColumnError(table, role, kind, open_to or looks)
+    return tuple(open_to)
 
 
-def described(table: Table, columns: Columns) -> str:
-    """What was chosen, as it is said aloud."""
+def _texts_of(
+    table: FileTable, looks: Mapping[str, ColumnProfile], kind: Kind, roles: Sequence[str]
+) -> Columns:
+    """The columns with the longest cells that do not come again, one for each role."""
+    fit = {column: look for column, look in looks.items() if not look.is_code}
+    # What comes repeatedly is a label, unless nothing else is there.
+    kept = {column: look for column, look in fit.items() if not look.repeats}
+    open_to = kept if len(kept) >= len(roles) else fit
+    ranked = sorted(open_to, key=lambda column: -open_to[column].length)
+    if kind == "regress" and len(ranked) > 1:
+        # Where the other column is far shorter it is a name or a kind, not a second text.
+        is_pair = 4 * open_to[ranked[1]].length >= open_to[ranked[0]].length
+        roles = ("text", "second") if is_pair else ("text",)
+    chosen, others = ranked[: len(roles)], ranked[len(roles) :]
+    if len(chosen) < len(roles):
+        raise NoColumnError(table, roles[len(chosen)], kind, {} if chosen else looks)
+    if others and 2 * open_to[others[0]].length > open_to[chosen[-1]].length:
+        close = {column: open_to[column] for column in ranked[len(roles) - 1 :]}
+        raise NoColumnError(table, roles[-1], kind, close)
+    in_order = sorted(chosen, key=table.columns.index)
+    return {role: (column,) for role, column in zip(roles, in_order, strict=True)}
 
-    def name(column: str) -> str:
-        return f"“{column}”" if table.has_names else column
 
-    parts = [f"{role} = {' + '.join(map(name, own))}" for role, own in columns.items()]
-    source = "" if table.has_names else " (no line of names; columns by number)"
-    return f"{table.name}: {', '.join(parts)}{source}."
+def described(table: FileTable, records: Sequence[Record], columns: Columns) -> str:
+    """A sentence about the chosen columns, with two samples of each."""
+
+    def part(role: str, own: tuple[str, ...]) -> str:
+        name = " + ".join(f"“{column}”" if table.has_names else column for column in own)
+        samples = _profiles(replace(table, columns=list(own)), records[:100])[own[0]].samples
+        told = f" ({', '.join(map(quoted, samples))})" if samples else ""
+        return f"{role} = {name}{told}"
+
+    parts = [part(role, own) for role, own in columns.items()]
+    source = "" if table.has_names else " (no header row; columns by number)"
+    texts = _profiles(replace(table, columns=[*columns.get("text", ())][:1]), records).values()
+    is_odd = any(look.is_code and look.num >= _FEW_ROWS for look in texts)
+    odd = " The text looks like ids, numbers or dates: check --column text=NAME." if is_odd else ""
+    return f"{table.name}: {', '.join(parts)}{source}.{odd}"

@@ -1,16 +1,18 @@
-"""What labelled data becomes: one frozen row an example, and a list of them with its story."""
+"""Labelled rows: one frozen dataclass per example; a bad row is an error or is skipped."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar, overload
+from sememe.errors import InputError
+from sememe.examples.labelled.columns import Kind
+from sememe.text.tables import FileTable, Record, flat
 
 Note = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """Say nothing: what `on_note` is when nobody listens."""
+    """Do nothing: the default of `on_note`."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class TextRow:
 
 @dataclass(frozen=True)
 class TagRow:
-    """The words of a sentence with their tags; offsets say where each lies in a running text.
+    """The words of a sentence with their tags; offsets are their positions in a text.
 
-    `marks` are true for the words that the tags are about, such as the predicate whose roles
-    they name.
+    `marks` are true for the words that the tags are about, such as the predicate whose roles they
+    name.
     """
 
     words: tuple[str, ...]
@@ -49,8 +51,8 @@ class TagRow:
     marks: tuple[bool, ...] | None = None
 
 
-class Answer(NamedTuple):
-    """A span of a context: its characters, and the place of the first."""
+class AnswerSpan(NamedTuple):
+    """A span of a context: its characters, and the position of the first."""
 
     text: str
     start: int
@@ -63,7 +65,7 @@ class AnswerRow:
     id: str
     question: str
     context: str
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[AnswerSpan, ...] = ()
     is_impossible: bool = False
     source: str = ""
 
@@ -71,32 +73,84 @@ class AnswerRow:
 Row = TypeVar("Row", TextRow, TagRow, AnswerRow)
 
 
-@dataclass(frozen=True)
-class Rows(Sequence[Row], Generic[Row]):
-    """Rows as a list, with the column that each part came from and how many were left out."""
+class LabelledRows(list[Row]):
+    """Rows, with the column of each role and the places of skipped rows."""
 
-    rows: list[Row]
-    columns: Mapping[str, str] = field(default_factory=dict)
-    num_skipped: int = 0
+    columns: Mapping[str, str] = {}
+    num_skipped = 0
+    gaps: Sequence[int] = ()  # for each skipped row, the number of rows before it
     notes: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows)
+class BadRowError(InputError):
+    """A row that cannot be used; `found` says where it is and what is wrong with it."""
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        return self.rows[index]
+    def __init__(self, found: str) -> None:
+        super().__init__(f"{found}. Fix it, or skip such rows with --skip-bad (skip_bad=True).")
+        self.found = found
 
 
-def sorted_labels(labels: Iterable[str]) -> list[str]:
-    """The distinct labels: by value where all are whole numbers, else by their characters."""
-    found = set(labels)
-    if all(label.lstrip("-").isdecimal() and label.isascii() for label in found):
-        return sorted(found, key=lambda label: (int(label), label))
-    return sorted(found)
+# ---- rows given in Python ---------------------------------------------------------------
+
+
+NAME = "the given rows"
+_SHAPES = {
+    "classify": "(text, label)",
+    "pairs": "(text, second, label)",
+    "regress": "(text, score) or (text, second, score)",
+    "choose": "(context, choices, label) or (context, question, choices, label)",
+}
+
+
+def items_of(data: Any) -> list[Any]:
+    """The rows of any iterable; frames of pandas and tables of Arrow give dicts."""
+    if hasattr(data, "to_pylist"):
+        return data.to_pylist()
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        return data.to_dict("records")
+    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
+        raise InputError(
+            f"Labelled data is a path or a list of rows, not of type {type(data).__name__}."
+        )
+    items = list(data)
+    if not items:
+        raise InputError("The labelled data holds no rows.")
+    return items
+
+
+def table_of(data: Any, kind: Kind) -> FileTable | LabelledRows[TextRow]:
+    """The items as a table with one column per role."""
+    items = items_of(data)
+    if all(isinstance(item, TextRow) for item in items):
+        return LabelledRows(items)
+    records = [
+        Record(_cells(item, kind, index), f"row {index}") for index, item in enumerate(items)
+    ]
+    columns = list(dict.fromkeys(column for record in records for column in record.cells))
+    return FileTable(NAME, columns, True, records)
+
+
+def _cells(item: Any, kind: Kind, index: int) -> dict[str, Any]:
+    if isinstance(item, Mapping):
+        return flat(item)
+    parts = (item,) if isinstance(item, str) else item
+    roles = _roles(parts, kind) if isinstance(parts, (list, tuple)) else ()
+    if not roles:
+        raise InputError(f"Row {index} is not {_SHAPES[kind]}: {item!r:.60}.")
+    return dict(zip(roles, parts, strict=True))
+
+
+def _roles(parts: list[Any] | tuple[Any, ...], kind: Kind) -> tuple[str, ...]:
+    if kind == "choose":
+        has_question = len(parts) > 1 and not isinstance(parts[1], (list, tuple))
+        roles = (
+            ("text", "second", "choices", "label") if has_question else ("text", "choices", "label")
+        )
+        return roles[: len(parts)] if len(roles) - 1 <= len(parts) <= len(roles) else ()
+    if kind == "classify":
+        return ("text", "label")[: len(parts)] if 1 <= len(parts) <= 2 else ()
+    if kind == "pairs":
+        return ("text", "second", "label")[: len(parts)] if 2 <= len(parts) <= 3 else ()
+    is_scored = isinstance(parts[-1], (int, float))
+    texts = ("text", "second")[: len(parts) - is_scored]
+    return (*texts, "score")[: len(parts)] if 1 <= len(parts) <= 3 else ()

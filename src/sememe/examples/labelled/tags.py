@@ -1,11 +1,9 @@
 """Rows of tagged words: CoNLL columns, json, tables, parquet or Python lists.
 
-rows = read_tags("eng.train", on_note=print)            # a word a line, blank lines between
+rows = read_tags("eng.train", on_note=print)            # a word per line, blank lines between
 rows = read_tags("train.jsonl")                         # words and tags, or text and entities
 rows = read_tags([(["Jim", "sings"], ["B-PER", "O"])])
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,20 +11,18 @@ from typing import Any, Literal
 
 from sememe.errors import InputError, OptionError
 from sememe.examples import tagging
-from sememe.examples.labelled import builtin, conll, entities
+from sememe.examples.labelled import tag_files
 from sememe.examples.labelled.columns import plain
-from sememe.examples.labelled.lists import NAME, items_of
-from sememe.examples.labelled.records import Record, is_path, open_table
-from sememe.examples.labelled.rows import Note, Rows, TagRow, silent
-from sememe.examples.labelled.sieve import Sieve
+from sememe.examples.labelled.rows import NAME, LabelledRows, Note, TagRow, items_of, silent
+from sememe.examples.labelled.texts import Sieve, opened
 from sememe.examples.tagging import Scheme
-from sememe.text.documents import JSON_ENDINGS, PARQUET_ENDINGS, TABLE_ENDINGS, find_sources
-from sememe.text.readers.sources import Source
 from sememe.text.settings import TextSettings
+from sememe.text.sources import JSON_ENDINGS, PARQUET_ENDINGS, TABLE_ENDINGS, Source, find_sources
+from sememe.text.tables import Record, is_path, open_table
 
 _WORDS = ("words", "tokens", "word", "token", "texta", "chars", "characters", "字", "词")
 _TAGS = ("tags", "nertags", "labels", "label", "tag", "ner", "postags", "upos", "bio", "标签")
-# Some tables hold the words of a sentence in one cell, told apart by this, or by spaces.
+# Some tables hold the words of a sentence in one cell, distinguished by this, or by spaces.
 _CELL_MARK = "\x02"
 
 
@@ -44,25 +40,25 @@ def read_tags(
     skip_bad: bool = False,
     encoding: str = "utf-8",
     on_note: Note = silent,
-) -> Rows[TagRow]:
-    """Read tagged sentences of paths or of an iterable; `target` asks for another scheme of spans.
+) -> LabelledRows[TagRow]:
+    """Read tagged sentences from paths or an iterable; `target` selects another tag scheme.
 
-    Columns of CoNLL files are numbered from 0, or from the end below 0; those of other files are
+    Columns of CoNLL files are numbered from 0, or negative from the end; those of other files are
     named, or known by their names. Text with entities becomes words and IOB2 tags. Without
-    `labelled`, rows may lack tags, and a text is cut into its words, or `by_character`. The column
-    `mark_column`, or the field “marks”, tells the words that the tags are about.
+    `labelled`, rows may lack tags, and a text is split into its words, or `by_character`. The
+    column `mark_column`, or the field “marks”, marks the words that the tags are about.
     """
     if scheme != "auto":
         tagging.check_scheme(scheme)
     sieve = Sieve(skip_bad, on_note)
-    data = builtin.opened(data, "tag", on_note)
+    data = opened(data, "tag", on_note)
     named = {
         role: column
         for role, column in (("words", word_column), ("tags", tag_column))
         if isinstance(column, str)
     }
     rows: list[TagRow] = []
-    columns = conll.Columns(word_column, tag_column, labelled, mark_column)  # type: ignore[arg-type]
+    columns = tag_files.Columns(word_column, tag_column, labelled, mark_column)  # type: ignore[arg-type]
     for records, name in _sources(data, columns, encoding, sieve):
         rows += _kept(records, name, named, labelled, by_character, sieve)
     rows = _in_scheme(rows, scheme, target, sieve)
@@ -72,7 +68,7 @@ def read_tags(
 
 
 def _sources(
-    data: Any, columns: conll.Columns, encoding: str, sieve: Sieve
+    data: Any, columns: tag_files.Columns, encoding: str, sieve: Sieve
 ) -> Iterator[tuple[Iterable[Record | TagRow], str]]:
     if not is_path(data):
         yield _items(data, columns.labelled), NAME
@@ -82,16 +78,16 @@ def _sources(
         source = Source(found.path)
         ending = source.format_ending
         if ending in (*JSON_ENDINGS, *PARQUET_ENDINGS) or (
-            ending in TABLE_ENDINGS and conll.has_header(source, settings, (*_WORDS, *_TAGS))
+            ending in TABLE_ENDINGS and tag_files.has_header(source, settings, (*_WORDS, *_TAGS))
         ):
-            yield open_table(Source(found.path), settings, lambda _: True).records, source.name
-        elif not columns.labelled and conll.is_prose(source, settings):
-            sieve.say(f"{source.name}: running text, a line a row; its words are cut.")
-            yield conll.read_prose(Source(found.path), settings), source.name
+            yield open_table(Source(found.path), settings, lambda *_: True).records, source.name
+        elif not columns.labelled and tag_files.is_prose(source, settings):
+            sieve.say(f"{source.name}: running text, one row per line, split into words.")
+            yield tag_files.read_prose(Source(found.path), settings), source.name
         else:
             if isinstance(columns.word, str) or isinstance(columns.tag, str):
                 raise OptionError(f"{source.name} has no names: number its columns from 0.")
-            yield conll.read_columns(Source(found.path), settings, columns, sieve), source.name
+            yield tag_files.read_columns(Source(found.path), settings, columns, sieve), source.name
 
 
 def _items(data: Any, labelled: bool) -> Iterator[Record | TagRow]:
@@ -144,6 +140,7 @@ def _kept(
             sieve.refuse(record.source if isinstance(record, TagRow) else record.where, problem)
         else:
             assert isinstance(row, TagRow)
+            sieve.num_kept += 1
             yield row
 
 
@@ -175,7 +172,7 @@ def _row(record: Record, named: Mapping[str, str], by_character: bool) -> TagRow
     if column is None or (column in _TAGS and "text" in record.cells):
         if not isinstance(record.cells.get("text"), str):
             return "neither words nor a text; fields are words and tags, or text and entities"
-        return entities.row_of(record, identity, by_character)
+        return tag_files.row_of(record, identity, by_character)
     tags = _column(record, "tags", named)
     return TagRow(
         words=_cells(record.cells[column]),
@@ -190,7 +187,7 @@ def _marks(value: Any) -> tuple[bool, ...] | None:
     if value is None:
         return None
     cells = value.split() if isinstance(value, str) else value
-    return tuple(map(conll.is_marked, cells)) if isinstance(cells, (list, tuple)) else ()
+    return tuple(map(tag_files.is_marked, cells)) if isinstance(cells, (list, tuple)) else ()
 
 
 def _cells(value: Any) -> tuple[str, ...]:
@@ -228,7 +225,7 @@ def _in_scheme(rows: list[TagRow], scheme: str, target: str, sieve: Sieve) -> li
         found = [
             row
             if row.tags is None
-            else replace(row, tags=tuple(tagging.mended_tags(row.tags, source)))
+            else replace(row, tags=tuple(tagging.fixed_tags(row.tags, source)))
             for row in found
         ]
     return found

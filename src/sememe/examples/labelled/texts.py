@@ -1,28 +1,107 @@
 """Rows of texts with labels, scores or choices, from files of any format or from Python lists.
 
-rows = read_texts("train.tsv", kind="classify")
-rows = read_texts("pairs.csv", kind="pairs", columns={"label": "same"}, on_note=print)
-rows = read_texts([("good", "1"), ("bad", "0")], kind="classify")
-"""
+    rows = read_texts("train.tsv", kind="classify")
+    rows = read_texts("pairs.csv", kind="pairs", columns={"label": "same"}, on_note=print)
 
-from __future__ import annotations
+A right choice is kept as its index from 0; files give it so, from 1, by letter, or in full.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.labelled import builtin
+from sememe.examples.docstring_tasks import NAMES, docstring_rows
 from sememe.examples.labelled import columns as cl
 from sememe.examples.labelled.choices import ChoiceTable, choice_problem, indexed
 from sememe.examples.labelled.columns import Columns, Kind
-from sememe.examples.labelled.records import Record, Table, is_path, open_tables
-from sememe.examples.labelled.rows import Note, Rows, TextRow, silent
-from sememe.examples.labelled.sieve import Sieve
+from sememe.examples.labelled.rows import (
+    NAME,
+    BadRowError,
+    LabelledRows,
+    Note,
+    Row,
+    TextRow,
+    silent,
+    table_of,
+)
 from sememe.text.settings import Errors
+from sememe.text.tables import BLANK, FileTable, Record, is_path, open_tables
 
+_TOLD = 5  # bad rows that are named
 # What data sets write where people did not agree on a label.
 _NO_GOLD = "-"
+
+
+PREFIX = "builtin:"
+_SPLITS = ("train", "dev", "test")
+
+
+def opened(data: Any, kind: str, on_note: Note) -> Any:
+    """The built-in rows that `data` names; anything else unchanged."""
+    name = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data
+    if not isinstance(name, str) or not name.startswith(PREFIX):
+        return data
+    task, _, rest = name.removeprefix(PREFIX).partition(":")
+    split, _, limit = rest.partition(":")
+    is_known = task in NAMES and (split or "train") in _SPLITS
+    if not is_known or (limit and not limit.isdecimal()):
+        raise InputError(
+            f"There are no rows {name}: there are {', '.join(PREFIX + own for own in NAMES)}, with "
+            "an optional suffix :train (the default), :dev or :test, and :1000 to limit the rows."
+        )
+    if NAMES[task] != kind:
+        others = [f"{PREFIX}{own} is" for own, others in NAMES.items() if others == kind]
+        advice = f"; {others[0]}" if others else ""
+        raise InputError(f"{PREFIX}{task} is for {NAMES[task]}, not for {kind}{advice}.")
+    on_note(f"{name}: made from the docstrings of the installed packages.")
+    return docstring_rows(task, split or "train", limit=int(limit) if limit else None)  # type: ignore[arg-type]
+
+
+def sorted_labels(labels: Iterable[str]) -> list[str]:
+    """The distinct labels: by value if all are integers, otherwise by their characters."""
+    found = set(labels)
+    if all(label.lstrip("-").isdecimal() and label.isascii() for label in found):
+        return sorted(found, key=lambda label: (int(label), label))
+    return sorted(found)
+
+
+class Sieve:
+    """Refuses bad rows, or counts them; collects notes."""
+
+    def __init__(self, skip_bad: bool, on_note: Note) -> None:
+        self.skip_bad, self._on_note = skip_bad, on_note
+        self.num_kept = 0  # rows so far that passed
+        self.gaps: list[int] = []  # for each row that did not, the number that passed before
+        self._skipped: list[str] = []
+        self._notes: list[str] = []
+
+    def say(self, note: str) -> None:
+        """Note something for the user."""
+        self._notes.append(note)
+        self._on_note(note)
+
+    def refuse(self, where: str, problem: str) -> None:
+        """Raise an error for a bad row, or count it."""
+        if not self.skip_bad and problem != BLANK:
+            raise BadRowError(f"{where}: {problem}")
+        self.gaps.append(self.num_kept)
+        if len(self._skipped) < _TOLD:
+            self._skipped.append(f"{where}: {problem}")
+
+    def rows_of(self, rows: list[Row], columns: Mapping[str, str]) -> LabelledRows[Row]:
+        """The accepted rows with their columns and notes; none at all is an error."""
+        num, told = len(self.gaps), "; ".join(self._skipped)
+        if not rows:
+            reason = f"; all {num:,} are bad ({self._skipped[0]})" if num else ""
+            raise InputError(f"The labelled data holds no rows{reason}.")
+        if num:
+            told += f"; and {num - _TOLD:,} more" if num > _TOLD else ""
+            self.say(f"{num:,} {'row was' if num == 1 else 'rows were'} left out: {told}.")
+        found = LabelledRows(rows)
+        found.columns, found.notes = dict(columns), tuple(self._notes)
+        found.gaps, found.num_skipped = self.gaps, num
+        return found
 
 
 def read_texts(
@@ -30,6 +109,7 @@ def read_texts(
     *,
     kind: Kind,
     columns: Mapping[str, str | Sequence[str]] | None = None,
+    earlier: Mapping[str, str] | None = None,
     labels_known: Sequence[str] | None = None,
     labelled: bool = True,
     where: Mapping[str, str] | None = None,
@@ -37,20 +117,22 @@ def read_texts(
     encoding: str = "utf-8",
     errors: Errors = "strict",
     on_note: Note = silent,
-) -> Rows[TextRow]:
+) -> LabelledRows[TextRow]:
     """Read the rows of paths (files, folders, patterns) or of an iterable.
 
     `columns` says which column is the text, second, label, score, choices or id, by name or by
-    number from 1; the others are guessed, and `on_note` hears what was chosen. Without `labelled`
-    a row may lack its label or score. `where` keeps the rows whose columns hold the given values.
-    A bad row is an error that names file and line, unless `skip_bad` counts it instead.
+    number from 1; the others are those of `earlier` rows if the file has them, or are detected by
+    their names and cells. `on_note` is called with the choice; an unclear table is an error.
+    Without `labelled` a row may lack its label or score. `where` selects the rows whose columns
+    have the given values. A bad row is an error that names file and line, unless `skip_bad` counts
+    it.
     """
     if kind not in cl.KINDS:
         raise OptionError(f"kind must be one of {', '.join(cl.KINDS)}, not {kind!r}.")
     sieve = Sieve(skip_bad, on_note)
-    reader = _Reader(kind, columns, labels_known, labelled, where, sieve)
-    data = builtin.opened(data, kind, on_note)
-    for table in _tables(data, kind, columns, encoding, errors):
+    reader = _Reader(kind, columns, earlier, labels_known, labelled, where, sieve)
+    data = opened(data, kind, on_note)
+    for table in _tables(data, kind, columns, earlier, encoding, errors):
         reader.read(table)
     reader.finish()
     return sieve.rows_of(reader.rows, reader.chosen)
@@ -63,29 +145,35 @@ class _Reader:
         self,
         kind: Kind,
         columns: Mapping[str, str | Sequence[str]] | None,
+        earlier: Mapping[str, str] | None,
         labels_known: Sequence[str] | None,
         labelled: bool,
         where: Mapping[str, str] | None,
         sieve: Sieve,
     ) -> None:
         self.kind, self.named, self.labelled, self.where = kind, columns, labelled, where or {}
+        self.earlier = earlier
         self.known = None if labels_known is None else frozenset(labels_known)
         self.sieve = sieve
         self.rows: list[TextRow] = []
         self.chosen: dict[str, str] = {}
         self._num_without_gold = 0
         self._tables: list[ChoiceTable] = []  # of choices, until all are read
+        self._problems: dict[str, str] = {}  # of records, by their places
 
-    def read(self, table: Table | Rows[TextRow]) -> None:
+    def read(self, table: FileTable | LabelledRows[TextRow]) -> None:
         """Add the rows of one table."""
-        if isinstance(table, Rows):
-            self._add(table.rows)
+        if isinstance(table, LabelledRows):
+            self._add(table)
             return
         records = self._selected(table, list(table.records))
         if not records:
             raise InputError(f"{table.name} holds no rows.")
-        columns = cl.choose_columns(table, records, self.kind, self.named, self._needed())
-        self.sieve.say(cl.described(table, columns))
+        columns = cl.choose_columns(
+            table, records, self.kind, self.named, self._needed(), self.earlier,
+            is_sure=self.known is not None or table.name == NAME,
+        )  # fmt: skip
+        self.sieve.say(cl.described(table, records, columns))
         self.chosen = self.chosen or {role: "+".join(own) for role, own in columns.items()}
         self._num_without_gold = 0
         rows = [row for record in records for row in self._rows(record, columns)]
@@ -95,50 +183,52 @@ class _Reader:
             self._add(rows)
         if self._num_without_gold:
             self.sieve.say(
-                f"{table.name}: {self._num_without_gold:,} rows carry “-”, for no agreed label; "
-                + ("they are left out." if self.labelled else "they are read without one.")
+                f"{table.name}: {self._num_without_gold:,} rows have the label “-” (no agreement); "
+                + ("they are skipped." if self.labelled else "they are read without one.")
             )
 
     def finish(self) -> None:
         """Add the rows that had to wait until all tables were read."""
-        self._add(indexed(self._tables, self.sieve.say))
+        if self._tables:
+            self._add(indexed(self._tables, self.sieve.say))
 
     def _needed(self) -> list[str]:
         needed = {"pairs": ["text", "second"], "choose": ["text", "choices"]}
         answer = "score" if self.kind == "regress" else "label"
         return needed.get(self.kind, ["text"]) + ([answer] if self.labelled else [])
 
-    def _selected(self, table: Table, records: list[Record]) -> list[Record]:
-        for column in self.where:
-            if column not in table.columns:
-                raise InputError(f"{table.name} has no column {column!r} to choose rows by.")
+    def _selected(self, table: FileTable, records: list[Record]) -> list[Record]:
+        if missing := [column for column in self.where if column not in table.columns]:
+            raise InputError(f"{table.name} has no column {missing[0]!r} to choose rows by.")
         return [
             record
             for record in records
-            if all(_text(record.cells.get(name)) == value for name, value in self.where.items())
+            if all(
+                cl.as_text(record.cells.get(name)) == value for name, value in self.where.items()
+            )
         ]
 
     def _rows(self, record: Record, columns: Columns) -> Iterator[TextRow]:
         if record.problem:
-            self.sieve.refuse(record.where, record.problem)
+            self._problems[record.where] = record.problem
+            yield TextRow("", source=record.where)
             return
         cells = {role: _joined(record, own, role) for role, own in columns.items()}
-        for part, own in _questions(cells):
-            yield self._row(own, record.where, part)
+        yield from (self._row(own, record.where, part) for part, own in _questions(cells))
 
     def _row(self, cells: Mapping[str, Any], where: str, part: str) -> TextRow:
-        label: str | None = _text(cells.get("label"))
+        label: str | None = cl.as_text(cells.get("label"))
         if self.kind == "pairs" and label == _NO_GOLD:
             self._num_without_gold += 1
             label = None if not self.labelled else _NO_GOLD
         return TextRow(
-            text=_text(cells.get("text")),
-            second=_text(cells["second"]) if "second" in cells else None,
+            text=cl.as_text(cells.get("text")),
+            second=cl.as_text(cells["second"]) if "second" in cells else None,
             label=label or None,
             score=_number(cells.get("score")),
             choices=_several(cells["choices"]) if "choices" in cells else None,
             source=where,
-            id=_text(cells.get("id")) + part,
+            id=cl.as_text(cells.get("id")) + part,
         )
 
     def _add(self, rows: Iterable[TextRow]) -> None:
@@ -149,8 +239,11 @@ class _Reader:
                 self.sieve.refuse(row.source, problem)
             else:
                 self.rows.append(row)
+                self.sieve.num_kept += 1
 
     def _problem(self, row: TextRow) -> str:
+        if problem := self._problems.get(row.source):
+            return problem
         if not row.text.strip():
             return "the text is empty"
         if self.kind == "pairs" and not (row.second or "").strip():
@@ -187,11 +280,11 @@ def _joined(record: Record, columns: tuple[str, ...], role: str) -> Any:
     cells = [record.cells.get(column) for column in columns]
     if len(cells) == 1:
         return cells[0]
-    return cells if role == "choices" else " ".join(filter(None, map(_text, cells)))
+    return cells if role == "choices" else " ".join(filter(None, map(cl.as_text, cells)))
 
 
 def _questions(cells: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One row; or one for each question, where a record holds a passage with several of them."""
+    """One row; or one per question, if a record holds a passage with several of them."""
     choices = cells.get("choices")
     is_nested = isinstance(choices, (list, tuple)) and any(
         isinstance(choice, (list, tuple)) for choice in choices
@@ -209,21 +302,8 @@ def _questions(cells: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"-{index}", cells | parts
 
 
-def _text(cell: Any) -> str:
-    # A frame of pandas writes NaN where a cell is empty.
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return ""
-    if isinstance(cell, str):
-        return cell.strip()
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, (list, tuple)):
-        return " ".join(map(_text, cell))
-    return str(cell)
-
-
 def _number(cell: Any) -> float | None:
-    text = _text(cell)
+    text = cl.as_text(cell)
     if not text:
         return None
     return float(text) if cl.is_number(text) else math.nan
@@ -232,24 +312,28 @@ def _number(cell: Any) -> float | None:
 def _several(cell: Any) -> tuple[str, ...]:
     if isinstance(cell, Mapping):  # {"text": [...], "label": [...]}, as some files have it
         cell = cell.get("text") or list(cell.values())
-    return tuple(map(_text, cell)) if isinstance(cell, (list, tuple)) else ()
+    return tuple(map(cl.as_text, cell)) if isinstance(cell, (list, tuple)) else ()
 
 
 # ---- where rows come from -----------------------------------------------------------------
 
 
 def _tables(
-    data: Any, kind: Kind, columns: Mapping[str, Any] | None, encoding: str, errors: Errors
-) -> Iterable[Table | Rows[TextRow]]:
-    if isinstance(data, Rows):
+    data: Any,
+    kind: Kind,
+    columns: Mapping[str, Any] | None,
+    earlier: Mapping[str, str] | None,
+    encoding: str,
+    errors: Errors,
+) -> Iterable[FileTable | LabelledRows[TextRow]]:
+    if isinstance(data, LabelledRows):
         return [data]
     if is_path(data):
         return open_tables(
             data,
             encoding=encoding,
             errors=errors,
-            is_header=lambda cells: cl.is_header(cells, columns),
+            is_header=lambda first, others: cl.is_header(first, others, columns, earlier),
         )
-    from sememe.examples.labelled.lists import table_of
 
     return [table_of(data, kind)]

@@ -1,6 +1,27 @@
 """The report of a ladder: results in; one HTML page, the same in Markdown, and JSON out."""
 
-from sememe.ladder.report.picture import write_picture
-from sememe.ladder.report.writing import write_report
+from pathlib import Path
 
-__all__ = ["write_picture", "write_report"]
+from sememe.ladder.report.pages import markdown, page
+from sememe.ladder.report.picture import chart_groups, standalone
+from sememe.ladder.results import Results
+from sememe.storage.folder import write_text
+
+PAGE, TEXT, PICTURES = "report.html", "report.md", "pictures"
+
+
+def write_report(results: Results, out: str | Path) -> Path:
+    """Write the report into the folder `out`, each file atomically; return the page's path."""
+    folder = Path(out)
+    paths = {}
+    for name, panel in chart_groups(results).items():
+        place = f"{PICTURES}/{name}.svg"
+        if panel is None:
+            (folder / place).unlink(missing_ok=True)  # that of an earlier report
+        else:
+            paths[name] = place
+            write_text(folder / place, standalone(panel))
+    write_text(folder / TEXT, markdown(results, paths))
+    write_text(folder / PAGE, page(results))
+    results.save(folder)
+    return folder / PAGE

@@ -1,222 +1,417 @@
-"""One small chart: a frame with axes, marks and labels, as SVG that takes its colors from CSS."""
+"""The charts of a ladder: score against cost, ranks, curves, words and uses, attention."""
 
-from __future__ import annotations
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from sememe.ladder.report.charts import (
+    HEIGHT,
+    MARKS,
+    SERIES,
+    WIDTH,
+    Panel,
+    Scale,
+    Spot,
+    axes,
+    elapsed_scale,
+    family_style,
+    heading,
+    line,
+    linear,
+    mark,
+    place_spots,
+    ratio_scale,
+    size_scale,
+    tag,
+    text,
+    time_scale,
+)
+from sememe.ladder.report.formatting import (
+    cell_text,
+    count,
+    duration,
+    has_spread,
+    headline,
+    megabytes,
+    plural,
+    score,
+    shortened,
+    text_width,
+    unit,
+)
+from sememe.ladder.report.tables import best_baseline, done_rungs, mean_ranks, numbers
+from sememe.ladder.results import (
+    AttentionVisual,
+    Column,
+    ContextsVisual,
+    Results,
+    Rung,
+    Use,
+    WordsVisual,
+)
 
-import numpy as np
+Cost = Literal["time", "size"]
+COSTS: tuple[Cost, Cost] = ("time", "size")
+Drawn = list[tuple[Rung, Panel]]
+Place = tuple[float, float]
 
-from sememe.ladder.report.figures import fitted, text_width
-from sememe.ladder.report.markup import Markup, tag
-from sememe.ladder.report.scales import Scale
-from sememe.plots.labels import place_labels
+# ---- quality and cost ---------------------------------------------------------------------------
 
-WIDTH, HEIGHT = 340.0, 264.0
-LABEL_SIZE = 10.5
-
-
-@dataclass
-class Panel:
-    """A picture under way: its title, its size and the shapes drawn so far."""
-
-    title: str
-    width: float = WIDTH
-    height: float = HEIGHT
-    note: str = ""
-    parts: list[Markup] = field(default_factory=list)
-
-    def add(self, *parts: Markup) -> None:
-        """Draw shapes above those already there."""
-        self.parts.extend(parts)
-
-    def svg(self, *, language: str = "", **place: float) -> Markup:
-        """The picture as an element of a page, or inside another picture at x and y."""
-        return tag(
-            "svg",
-            *([] if place else [tag("title", self.title)]),
-            *self.parts,
-            class_="chart",
-            viewbox=f"0 0 {self.width:g} {self.height:g}",
-            width=self.width,
-            height=self.height,
-            role=None if place else "img",
-            aria_label=None if place else f"{self.title}. {self.note}".strip(),
-            lang=language or None,
-            **place,
-        )
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A mark with a label: where, which shape and color, and what a pointer reads."""
-
-    x: float
-    y: float
-    label: str
-    mark: str
-    color: str
-    title: str = ""
-
-
-def mark(shape: str, x: float, y: float, color: str, title: str = "", size: float = 4.4) -> Markup:
-    """One of six shapes that are told apart without color."""
-    hover = tag("title", title) if title else None
-    drawn = f"mark {color}"
-    if shape == "circle":
-        return tag("circle", hover, cx=x, cy=y, r=size, class_=drawn)
-    if shape == "ring":
-        return tag("circle", hover, cx=x, cy=y, r=size - 0.6, class_=f"{drawn} hollow")
-    if shape == "square":
-        side = size * 0.9
-        return tag(
-            "rect", hover, x=x - side, y=y - side, width=2 * side, height=2 * side, class_=drawn
-        )
-    arms = {
-        "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
-        "triangle": ((0, -1.25), (1.15, 0.85), (-1.15, 0.85)),
-        "cross": ((-1, -1), (1, 1), (0, 0), (1, -1), (-1, 1), (0, 0)),
-    }[shape]
-    points = " ".join(f"{x + size * across:.1f},{y + size * down:.1f}" for across, down in arms)
-    kind = f"{drawn} stroked" if shape == "cross" else drawn
-    return tag("polygon", hover, points=points, class_=kind)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 38.0, WIDTH - 8, 48.0, HEIGHT - 34
+# With one budget for all, many marks are at the right end: their labels need both sides.
+_ROOM = 40.0
 
 
-def text(
-    x: float, y: float, content: str, *, kind: str, anchor: str = "start", turn: float = 0
-) -> Markup:
-    """A line of text; `kind` is a class of chart.css."""
-    return tag(
-        "text",
-        content,
-        x=x,
-        y=y,
-        class_=kind,
-        text_anchor=None if anchor == "start" else anchor,
-        transform=f"rotate({turn:g} {x:.1f} {y:.1f})" if turn else None,
+class _CostAxis(NamedTuple):
+    name: str
+    of: Callable[[Rung], float]
+    show: Callable[[float], str]
+    scale: Callable[[list[float], float, float], Scale]
+
+
+_AXES: dict[Cost, _CostAxis] = {
+    "time": _CostAxis("training time", lambda rung: rung.train_s, duration, time_scale),
+    "size": _CostAxis(
+        "megabytes", lambda rung: rung.megabytes, lambda mb: f"{megabytes(mb)} MB", size_scale
+    ),
+}
+
+
+def family_entries(results: Results) -> list[tuple[str, str, str]]:
+    """The marks and colors of families for a legend."""
+    known = dict.fromkeys(rung.family for rung in done_rungs(results))
+    return [(shape, color, title) for title, shape, color in map(family_style, known)]
+
+
+def with_cost(results: Results, cost: Cost) -> list[Rung]:
+    """The trained rungs with a known cost; a user's own model may have none."""
+    return [rung for rung in done_rungs(results) if _AXES[cost].of(rung) > 0]
+
+
+def task_panel(results: Results, task: Column, cost: Cost) -> Panel | None:
+    """Draw the scores of one task against the rungs' cost, with the strongest baseline."""
+    axis, found = _AXES[cost], numbers(results, task)
+    rungs = [rung for rung in with_cost(results, cost) if rung.name in found]
+    if not rungs:
+        return None
+    hardest = best_baseline(task)
+    ends = [hardest[1]] if hardest else []
+    for cell in (found[rung.name] for rung in rungs):
+        mean, sd = cell.mean or 0.0, (cell.sd or 0.0) if has_spread(cell) else 0.0
+        ends += [mean - sd, mean + sd]
+    across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, _RIGHT - _ROOM)
+    is_ratio = task.unit == "perplexity" and min(ends) >= 1
+    up = (ratio_scale if is_ratio else linear)(ends, _BOTTOM, _TOP)
+    told = "; ".join(
+        f"{rung.title} {cell_text(found[rung.name])} at {axis.show(axis.of(rung))}"
+        for rung in rungs
     )
+    panel = Panel(f"{headline(task)} against {axis.name}", note=f"{unit(task)}: {told}")
+    below = "" if task.higher_is_better else " (lower is better)"
+    heading(panel, headline(task), unit(task) + below)
+    axes(panel, across, up, right=_RIGHT, x_name=axis.name)
+    spots = []
+    for rung in rungs:
+        cell = found[rung.name]
+        x, value = across(axis.of(rung)), cell.mean or 0.0
+        if has_spread(cell) and cell.sd:
+            panel.add(line(x, up(value - cell.sd), x, up(value + cell.sd), "spread"))
+        spots.append(_spot(rung, x, up(value), f"{cell_text(cell)}, {axis.show(axis.of(rung))}"))
+    obstacles = _base_line(panel, hardest, up, spots) if hardest else []
+    place_spots(panel, spots, (_LEFT, _TOP - 4, _RIGHT + 6, _BOTTOM - 2), obstacles=obstacles)
+    return panel
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """A straight line."""
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
+def _base_line(
+    panel: Panel, hardest: tuple[str, float], up: Scale, spots: list[Spot]
+) -> list[Place]:
+    """Draw the baseline with its name where fewer marks are; return the areas to keep free."""
+    level, words = up(hardest[1]), f"{hardest[0]} {score(hardest[1])}"
+    wide = text_width(words, 10.5)
+    starts = (_LEFT + 3, _RIGHT - wide, (_LEFT + _RIGHT - wide) / 2)
+    close = [spot.x for spot in spots if abs(spot.y - level + 6) < 16]
+    start = min(starts, key=lambda left: sum(left - 12 < x < left + wide + 12 for x in close))
+    panel.add(line(_LEFT, level, _RIGHT, level, "base"), text(start, level - 4, words, kind="tick"))
+    return [(start + 4.0 * step, level - 7) for step in range(int(wide / 4) + 1)]
 
 
-def heading(panel: Panel, content: str, below: str = "") -> None:
-    """Write the panel's own heading at its top left, perhaps with a softer line below."""
-    panel.add(text(0, 13, fitted(content, panel.width, 14.5), kind="head"))
-    if below:
-        panel.add(text(0, 28, fitted(below, panel.width, 11), kind="axis"))
+def _spot(rung: Rung, x: float, y: float, told: str) -> Spot:
+    return Spot(x, y, rung.name, *family_style(rung.family)[1:], f"{rung.title}: {told}")
 
 
-def axes(panel: Panel, across: Scale, up: Scale, *, right: float, x_name: str = "") -> None:
-    """Draw faint rules at the ticks of the height up to `right`, ticks below, and a name there."""
-    left, bottom = across.start, up.start
-    for value, label in up.ticks:
-        place = up(value)
-        panel.add(line(left, place, right, place, "level"))
-        panel.add(text(left - 6, place + 3.5, label, kind="tick", anchor="end"))
-    panel.add(line(left, bottom, right, bottom, "rule"))
-    for value, label in across.ticks:
-        place = across(value)
-        panel.add(line(place, bottom, place, bottom + 4, "rule"))
-        panel.add(text(place, bottom + 15, label, kind="tick", anchor="middle"))
-    if x_name:
-        panel.add(text(right, bottom + 29, x_name, kind="axis", anchor="end"))
+def rank_panel(
+    results: Results, cost: Cost, *, width: float = 420.0, height: float = 290.0
+) -> Panel | None:
+    """Draw mean ranks against the rungs' cost; the best is on top."""
+    ranks, axis = mean_ranks(results), _AXES[cost]
+    rungs = [rung for rung in with_cost(results, cost) if ranks and rung.name in ranks.means]
+    if ranks is None or not rungs:
+        return None
+    bottom, right = height - (HEIGHT - _BOTTOM), width - (WIDTH - _RIGHT)
+    across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, right - _ROOM)
+    num_ranked = len(ranks.means)
+    step = 1 if num_ranked <= 6 else 2 if num_ranked <= 12 else 5
+    ticks = [(float(rank), str(rank)) for rank in range(1, num_ranked + 1, step)]
+    up = linear([1.0, float(num_ranked)], _TOP, bottom, num_ticks=6, pad=0.05)
+    shown = [(f"{ranks.means[rung.name]:.1f}", axis.show(axis.of(rung))) for rung in rungs]
+    note = "; ".join(f"{rung.title} {a} at {b}" for rung, (a, b) in zip(rungs, shown, strict=True))
+    panel = Panel(f"Mean rank against {axis.name}", width, height, note=note)
+    heading(
+        panel,
+        f"Mean rank over {len(ranks.tasks)} tasks",
+        f"1 is the best of {num_ranked} models",
+    )
+    for value, label in ticks:
+        panel.add(
+            line(_LEFT, up(value), right, up(value), "level"),
+            text(_LEFT - 6, up(value) + 3.5, label, kind="tick", anchor="end"),
+        )
+    below = replace(up, start=bottom, end=_TOP, ticks=[])
+    axes(panel, across, below, right=right, x_name=axis.name)
+    spots = [
+        _spot(rung, across(axis.of(rung)), up(ranks.means[rung.name]),
+              f"mean rank {', '.join(told)}")
+        for rung, told in zip(rungs, shown, strict=True)
+    ]  # fmt: skip
+    place_spots(panel, spots, (_LEFT, _TOP - 4, right + 6, bottom - 2))
+    return panel
 
 
-def place_spots(
-    panel: Panel,
-    spots: Sequence[Spot],
-    frame: tuple[float, float, float, float],
-    *,
-    size: float = LABEL_SIZE,
-    obstacles: Sequence[tuple[float, float]] = (),
-) -> None:
-    """Draw marks with their labels beside them, none over another as far as there is room.
+# ---- curves -------------------------------------------------------------------------------------
 
-    `frame` is (left, top, right, bottom); `obstacles` are further places to keep free.
-    """
-    if not spots:
-        return
-    under = len(panel.parts)  # leaders lie under all marks
-    for spot in spots:
-        panel.add(mark(spot.mark, spot.x, spot.y, spot.color, spot.title))
-    spots = _merged(spots)
-    points_N2 = np.array([(spot.x, spot.y) for spot in spots])
-    labels = [fitted(spot.label, 0.6 * panel.width, size) for spot in spots]
-    wide_N = np.array([text_width(label, size) for label in labels])
-    # Some air, because marks have an extent that place_labels does not know.
-    sizes_N2 = np.stack([wide_N + 7, np.full(len(spots), size * 1.1 + 2)], axis=1)
-    others_M2 = np.array(obstacles) if len(obstacles) else None
-    centres_N2 = place_labels(points_N2, sizes_N2, frame, obstacles_M2=others_M2)
-    offsets_N2 = np.abs(centres_N2 - points_N2) - sizes_N2 / 2
-    leaders = [
-        line(spot.x, spot.y, float(x), float(y), "leader")
-        for spot, (x, y), offset in zip(spots, centres_N2, offsets_N2, strict=True)
-        if offset.max() > 7
-    ]
-    panel.parts[under:under] = leaders
-    for label, (x, y), wide, spot in zip(labels, centres_N2, wide_N, spots, strict=True):
-        panel.add(_label(label, float(x), float(y), float(wide), spot, size))
+_CURVE = (250.0, 176.0)
+_CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 34.0, _CURVE[0] - 10, 40.0, _CURVE[1] - 22
+_MOST_POINTS = 200
 
 
-def _merged(spots: Sequence[Spot]) -> list[Spot]:
-    """Give marks that hide each other one label with all their names."""
-    kept: list[Spot] = []
-    for spot in spots:
-        close = [
-            index
-            for index, other in enumerate(kept)
-            if abs(other.x - spot.x) < 3 and abs(other.y - spot.y) < 3
+def loss_panels(results: Results) -> Drawn:
+    """Draw the training curve of every rung with at least two points."""
+    drawn = []
+    for rung in results.rungs:
+        known = [
+            (seconds, tokens, loss)
+            for seconds, tokens, loss in rung.history
+            if loss is not None and _is_finite(seconds, loss)
         ]
-        if not close:
-            kept.append(spot)
+        if len(known) > 1:
+            drawn.append((rung, _curve(rung, sorted(known, key=lambda point: point[0]))))
+    return drawn
+
+
+def _curve(rung: Rung, points: list[tuple[float, int, float]]) -> Panel:
+    losses = [loss for _, _, loss in points]
+    first, last = losses[0], losses[-1]
+    last_s, num_tokens, _ = points[-1]
+    fell = f"from {first:.3g} to {last:.3g}"
+    told = f"{fell} in {duration(last_s)}"
+    panel = Panel(f"Loss of {rung.title}", *_CURVE, note=told)
+    # The axis says how long.
+    heading(panel, rung.title, f"{fell}, {count(num_tokens)} tokens")
+    across = elapsed_scale(last_s, _CURVE_LEFT, _CURVE_RIGHT)
+    up = linear(losses, _CURVE_BOTTOM, _CURVE_TOP, num_ticks=3)
+    axes(panel, across, up, right=_CURVE_RIGHT)
+    # At most this many points, the last among them.
+    kept = points[:: math.ceil(len(points) / _MOST_POINTS)]
+    kept += points[-1:] * (kept[-1] != points[-1])
+    places = [(across(seconds), up(loss)) for seconds, _, loss in kept]
+    color = family_style(rung.family)[2]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    x, y = places[-1]
+    panel.add(
+        tag("polyline", tag("title", f"{rung.title}: {told}"), points=path,
+            class_=f"curve {color}"),
+        tag("circle", cx=x, cy=y, r=2.6, class_=f"mark {color}"),
+    )  # fmt: skip
+    if last > first:
+        panel.add(text(_CURVE_RIGHT, _CURVE_TOP - 4, "the loss rose", kind="tick", anchor="end"))
+    if last == min(losses) == max(losses):
+        panel.add(line(_CURVE_LEFT, y, _CURVE_RIGHT, y, "level"))
+    return panel
+
+
+# ---- words and uses on the plane ----------------------------------------------------------------
+
+_PLANE = (340.0, 300.0)
+_FRAME = (6.0, 40.0, _PLANE[0] - 6, _PLANE[1] - 6)  # left, top, right, bottom
+_ONE = (190.0, 130.0)
+# Vectors are normalized before the projection: smaller distances are rounding errors.
+_ONE_POINT = 1e-5
+
+
+def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Give each group a color and a mark; when colors repeat, marks differ."""
+    return {
+        name: (MARKS[(index + index // len(SERIES)) % len(MARKS)], SERIES[index % len(SERIES)])
+        for index, name in enumerate(dict.fromkeys(names))
+    }
+
+
+def style_entries(names: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The marks and colors of groups for a legend."""
+    return [(*look, name) for name, look in styles(names).items()]
+
+
+def _known_points(look: Any, rung: Rung) -> list[Any]:
+    return [point for point in look.points.get(rung.name, []) if _is_finite(point.x, point.y)]
+
+
+def _is_finite(*values: float | None) -> bool:
+    return all(value is not None and math.isfinite(value) for value in values)
+
+
+def word_panels(results: Results, look: WordsVisual) -> Drawn:
+    """Draw the same words for every rung that has them."""
+    style, drawn = styles(list(look.groups)), []
+    told = "; ".join(f"{name}: {', '.join(words)}" for name, words in look.groups.items())
+    for rung in results.rungs:
+        known = _known_points(look, rung)
+        if len(known) < 2:
             continue
-        first = kept[close[0]]
-        kept[close[0]] = replace(
-            first, label=f"{first.label}, {spot.label}", title=f"{first.title}; {spot.title}"
+        panel = Panel(f"{plural(len(known), 'word')} in {rung.title}", *_PLANE, note=told)
+        _ground(panel, rung.title, family_style(rung.family)[0].lower())
+        spots = [
+            Spot(x, y, p.word, *style.get(p.group, (MARKS[-1], SERIES[-1])), f"{p.word}: {p.group}")
+            for p, (x, y) in zip(known, _fit(known, (26, 12), panel.height), strict=True)
+        ]
+        place_spots(panel, spots, _FRAME, size=9.5)
+        drawn.append((rung, panel))
+    return drawn
+
+
+def use_panels(results: Results, look: ContextsVisual) -> Drawn:
+    """Draw every use of the ambiguous word, by sense; a static model has one point for all."""
+    return [(rung, _uses(rung, look)) for rung in results.rungs if _known_points(look, rung)]
+
+
+def is_one_point(look: ContextsVisual, rung: Rung) -> bool:
+    """Whether a rung has the same vector for every use."""
+    known = _known_points(look, rung)
+    sides = [p.x for p in known], [p.y for p in known]
+    return bool(known) and all(max(side) - min(side) < _ONE_POINT for side in sides)
+
+
+def _uses(rung: Rung, look: ContextsVisual) -> Panel:
+    known, is_one = _known_points(look, rung), is_one_point(look, rung)
+    num = plural(len(known), "use")
+    told = f"one vector for all {num}" if is_one else f"{num}, each with its own vector"
+    size = _ONE if is_one else (_PLANE[0], _PLANE[1] - 50)
+    panel = Panel(f"“{look.word}” in {rung.title}", *size, note=told)
+    _ground(panel, rung.title, told)
+    if is_one:
+        x, y = panel.width / 2, (26 + panel.height) / 2
+        panel.add(
+            tag("circle", tag("title", told), cx=x, cy=y, r=9, class_="mark slate hollow"),
+            mark("circle", x, y, "slate", told, size=3),
+            text(x, y + 25, look.word, kind="label", anchor="middle"),
         )
-    return kept
+        return panel
+    style = styles([use.sense for use in look.sentences])
+    for point, (x, y) in zip(known, _fit(known, (16, 16), panel.height), strict=True):
+        shape, color = style.get(point.sense, (MARKS[-1], SERIES[-1]))
+        title = point.sense
+        if 0 <= point.sentence < len(look.sentences):
+            title += f": {''.join(excerpt_parts(look.sentences[point.sentence]))}"
+        panel.add(mark(shape, x, y, color, title, size=5))
+    return panel
 
 
-def _label(label: str, x: float, y: float, wide: float, spot: Spot, size: float) -> Markup:
-    # Anchored on the side of its mark, a label that is wider than guessed grows away from it.
-    side = 0 if abs(x - spot.x) < wide / 4 else 1 if x > spot.x else -1
-    return tag(
-        "text",
-        label,
-        tag("title", spot.title) if spot.title else None,
-        x=x - side * wide / 2,
-        y=y + size * 0.35,
-        class_="label small" if size < LABEL_SIZE else "label",
-        text_anchor={0: "middle", 1: None, -1: "end"}[side],
-    )
+def excerpt_parts(use: Use, room: int = 60) -> tuple[str, str, str]:
+    """What is before the word, the word, and what is after it."""
+    start = max(0, min(use.start, len(use.text)))
+    end = max(start, min(use.end, len(use.text)))
+    before = use.text[:start]
+    before = before if len(before) <= room else "…" + before[-room:].lstrip()
+    return before, use.text[start:end], shortened(use.text[end:], room)
 
 
-def legend(entries: Sequence[tuple[str, str, str]]) -> Markup:
-    """A line of marks with what they mean: (mark, color, words)."""
-    items = [
-        tag(
-            "li",
-            tag(
-                "svg",
-                mark(shape, 6, 6, color),
-                class_="chart key",
-                viewbox="0 0 12 12",
-                width=12,
-                height=12,
-                aria_hidden="true",
-            ),
-            words,
-        )
-        for shape, color, words in entries
+def _ground(panel: Panel, title: str, below: str) -> None:
+    heading(panel, title, below)
+    panel.add(
+        tag("rect", x=0.5, y=36.5, width=panel.width - 1, height=panel.height - 37, rx=6,
+            class_="ground")
+    )  # fmt: skip
+
+
+def _fit(points: Sequence[Any], inner: Place, height: float) -> list[Place]:
+    """Scale points into the frame, equally in both directions, so that distances are preserved."""
+    xs, ys = [point.x for point in points], [point.y for point in points]
+    wide, high = max(xs) - min(xs), max(ys) - min(ys)
+    left, top, right, _ = _FRAME
+    bottom = height - 6
+    room_x, room_y = right - left - 2 * inner[0], bottom - top - 2 * inner[1]
+    scale = min([room / extent for room, extent in ((room_x, wide), (room_y, high)) if extent],
+                default=0.0)  # fmt: skip
+    mid_x, mid_y = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
+    return [
+        ((left + right) / 2 + (x - mid_x) * scale, (top + bottom) / 2 - (y - mid_y) * scale)
+        for x, y in zip(xs, ys, strict=True)
     ]
-    return tag("ul", *items, class_="legend")
 
 
-def legend_row(panel: Panel, entries: Sequence[tuple[str, str, str]], x: float, y: float) -> None:
-    """The same inside a picture."""
-    for shape, color, words in entries:
-        panel.add(mark(shape, x + 5, y - 4, color), text(x + 14, y, words, kind="axis"))
-        x += 14 + text_width(words, 11) + 16
+# ---- attention ----------------------------------------------------------------------------------
+
+_CELL = 25.0
+_MOST_TOKENS = 48
+
+
+def attention_panel(results: Results, look: AttentionVisual) -> Panel | None:
+    """Draw the attention weights of each token (a row); the darker a cell, the more weight."""
+    tokens = [shortened(token, 16) for token in look.tokens[:_MOST_TOKENS]]
+    rows = [row[: len(tokens)] for row in look.weights[: len(tokens)]]
+    if not tokens or [len(row) for row in rows] != [len(tokens)] * len(tokens):
+        return None
+    extent, side = _CELL * len(tokens), max(text_width(token, 12) for token in tokens)
+    left, top = side + 12, side + 14
+    panel = Panel(
+        f"Attention of {name_of(results, look)}",
+        left + extent + 4,
+        top + extent + 30,
+        note=f"{plural(len(tokens), 'token')}: {' '.join(tokens)}. {strongest(look)}",
+    )
+    # Uniform attention should look pale, not strong everywhere.
+    largest = max(max(map(max, rows)), min(1.0, 4 / len(tokens)))
+
+    def shade(x: float, y: float, size: float, share: float, title: str = "") -> None:
+        told = [tag("title", title)] if title else []
+        opacity = round(min(max(share, 0.0), 1.0), 2)
+        panel.add(
+            tag("rect", *told, x=x, y=y, width=size, height=size, class_="shade",
+                fill_opacity=opacity)
+        )  # fmt: skip
+
+    for index, (token, weights) in enumerate(zip(tokens, rows, strict=True)):
+        middle = _CELL * (index + 0.5)
+        panel.add(text(left - 8, top + middle + 4, token, kind="token", anchor="end"))
+        panel.add(text(left + middle + 4, top - 8, token, kind="token", turn=-90))
+        for column, (other, weight) in enumerate(zip(tokens, weights, strict=True)):
+            x, y = left + _CELL * column + 0.5, top + _CELL * index + 0.5
+            shade(x, y, _CELL - 1, weight / largest, f"{token} → {other}: {weight:.2f}")
+    panel.add(tag("rect", x=left, y=top, width=extent, height=extent, class_="frame"))
+    below = top + extent + 12  # what the shades mean
+    panel.add(text(left, below + 11, "0", kind="tick"))
+    for step in range(6):
+        shade(left + 12 + 14 * step, below, 13, step / 5)
+    panel.add(text(left + 100, below + 11, f"{largest:.2f}", kind="tick"))
+    return panel
+
+
+def name_of(results: Results, look: AttentionVisual) -> str:
+    """Which head of which model."""
+    titles = {rung.name: rung.title for rung in results.rungs}
+    return f"{titles.get(look.rung, look.rung)}, layer {look.layer}, head {look.head}"
+
+
+def strongest(look: AttentionVisual, most: int = 5) -> str:
+    """The largest weights in words."""
+    pairs = sorted(
+        (-weight, row, column)
+        for row, weights in enumerate(look.weights)
+        for column, weight in enumerate(weights)
+    )
+    named = [
+        f"{look.tokens[row]} → {look.tokens[column]} {-weight:.2f}"
+        for weight, row, column in pairs[:most]
+        if row < len(look.tokens) and column < len(look.tokens)
+    ]
+    return f"Largest weights: {', '.join(named)}." if named else ""

@@ -1,8 +1,6 @@
-"""The paragraph at the top: sentences that say what was measured, and nothing else."""
+"""What was measured and what was run, in sentences, so that it can be repeated."""
 
-from __future__ import annotations
-
-from sememe.ladder.report.figures import (
+from sememe.ladder.report.formatting import (
     count,
     duration,
     gigabytes,
@@ -15,7 +13,7 @@ from sememe.ladder.report.figures import (
     unit,
     with_unit,
 )
-from sememe.ladder.report.standing import (
+from sememe.ladder.report.tables import (
     best_baseline,
     best_rungs,
     done_rungs,
@@ -25,18 +23,18 @@ from sememe.ladder.report.standing import (
     numbers,
     sentence,
 )
-from sememe.ladder.results import Corpus, Machine, Results, Rung, Task
+from sememe.ladder.results import Column, Corpus, Machine, Results
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 
 
 def summary(results: Results) -> list[str]:
-    """The sentences of the summary."""
+    """The sentences of the summary; the first names the best models, and by how much they lead."""
     return [
         unbroken(line)
         for line in (
+            _takeaway(results),
             _what_was_run(results),
-            _who_leads(results),
             _against_baselines(results),
             *(_senses(results, task) for task in results.tasks if task.group == "senses"),
             _what_is_missing(results),
@@ -46,7 +44,7 @@ def summary(results: Results) -> list[str]:
 
 
 def budget_text(results: Results) -> str:
-    """What each rung was given."""
+    """The budget of each rung."""
     if results.budget.seconds is not None:
         return f"{duration(results.budget.seconds)} of training"
     if results.budget.tokens is not None:
@@ -55,7 +53,7 @@ def budget_text(results: Results) -> str:
 
 
 def machine_text(machine: Machine) -> str:
-    """Where it ran, in a few words."""
+    """The machine, in a few words."""
     parts = [
         machine.gpu,
         plural(machine.cores, "core") + (f" of {machine.processor}" if machine.processor else ""),
@@ -66,11 +64,11 @@ def machine_text(machine: Machine) -> str:
 
 
 def corpus_text(corpus: Corpus) -> str:
-    """The text, and what of it was learned from and held out."""
+    """The corpus: its training and its held-out part."""
     language = language_name(corpus.language)
     return (
         f"{corpus.name}{f', {language}' if language else ''}: "
-        f"{plural(corpus.documents, 'document')}, {plural(corpus.words, 'word')}; learned from "
+        f"{plural(corpus.documents, 'document')}, {plural(corpus.words, 'word')}; trained on "
         f"{plural(corpus.train_documents, 'document')}, {plural(corpus.train_words, 'word')}; "
         f"held out {plural(corpus.heldout_documents, 'document')}, "
         f"{plural(corpus.heldout_words, 'word')}. {sentence(corpus.split)}"
@@ -78,25 +76,29 @@ def corpus_text(corpus: Corpus) -> str:
 
 
 def spread_words(results: Results) -> str:
-    """What ± stands for."""
+    """What ± means."""
     repeated = num_repetitions(results)
     if not repeated:
-        return "Every figure was measured once, so no deviation is known."
+        return "Each score was measured once, so there is no standard deviation."
     times = listed([str(number) for number in repeated], "or")
     return (
-        f"Mean ± standard deviation over {times} repetitions; a figure without ± was measured once."
+        f"Mean ± standard deviation over {times} repetitions; a score without ± was measured once."
     )
 
 
-def task_facts(task: Task) -> str:
-    """The metric, how the task is done, and of how many rows."""
-    rows = [f"{task.num_train:,} rows to learn from"] * bool(task.num_train)
-    rows += [f"{task.num_test:,} to answer"] * bool(task.num_test)
+def task_facts(task: Column, results: Results) -> str:
+    """The metric, how the task is done, and the number of training and test rows."""
+    rows = [f"{task.num_train:,} training rows"] * bool(task.num_train)
+    found = numbers(results, task).values()
+    nums = sorted({cell.num for cell in found if cell.num}) or [task.num_test]
+    span = f"{nums[0]:,}" if len(nums) == 1 else f"{nums[0]:,} to {nums[-1]:,}"
+    total = max((cell.details.get("questions", 0) for cell in found), default=0) or task.num_test
+    rows += [f"{span}{f' of {total:,}' if total > nums[0] else ''} test questions"] * bool(nums[-1])
     return "; ".join([unit(task), *([task.how] if task.how else []), *rows])
 
 
 def language_name(code: str) -> str:
-    """A language in words where we know them."""
+    """The name of a language, if known."""
     return LANGUAGES.get(code, code)
 
 
@@ -106,60 +108,49 @@ def _what_was_run(results: Results) -> str:
         return f"No model has been trained yet on {corpus.name}."
     where = results.machine.gpu or plural(results.machine.cores, "core")
     language = language_name(corpus.language)
+    is_line = {"counts", "contextual"} <= {rung.family for rung in done}
     return (
         f"{small_number(len(done)).capitalize()} model{'s' * (len(done) > 1)}"
-        f"{_from_to(done)} learned from the same text, {corpus.name} "
+        f"{', from counts to contextual vectors,' * is_line} were trained on the same text, "
+        f"{corpus.name} "
         f"({count(corpus.train_words)} words{f' of {language}' if language else ''}), "
         f"with {'a budget of ' * bool(results.budget.seconds)}{budget_text(results)} each on "
         f"{where}, "
-        "and did the same "
+        "and evaluated on the same "
         f"{small_number(len(results.tasks))} task{'s' * (len(results.tasks) != 1)}."
-        f"{_beside(results)}"
+        f"{_trained_elsewhere(results)}"
     )
 
 
-def _from_to(rungs: list[Rung]) -> str:
-    families = {rung.family for rung in rungs}
-    return ", from counts to contextual vectors," if {"counts", "contextual"} <= families else ""
-
-
-def _beside(results: Results) -> str:
+def _trained_elsewhere(results: Results) -> str:
     others = [rung.title for rung in done_rungs(results) if not learned_here(rung)]
     if not others:
         return ""
-    verb = "stands" if len(others) == 1 else "stand"
-    # An own model may well have read this text, with what the ladder holds out of it.
+    # A user's own model may have seen the documents that the ladder holds out.
     return (
-        f" Beside them {verb} {listed(others)}, not trained here: what was read before, held-out "
-        "text or not, is not known."
+        f" {listed(others)} {'was' if len(others) == 1 else 'were'} not trained here and may have "
+        "seen the held-out text."
     )
 
 
-def _who_leads(results: Results) -> str:
-    wins: dict[str, list[str]] = {}
-    has_ties = False
+def _takeaway(results: Results) -> str:
+    """The three models that lead the most tasks, each with its clearest lead."""
+    leads: dict[str, list[tuple[float, str]]] = {}
     for task in results.tasks:
-        if len(numbers(results, task)) < 2:
-            continue
-        best = [rung.name for rung in results.rungs if rung.name in best_rungs(results, task)]
-        has_ties = has_ties or len(best) > 1
+        means = {name: cell.mean or 0.0 for name, cell in numbers(results, task).items()}
+        best = [name for name in means if name in best_rungs(results, task)]
+        sign = 1 if task.higher_is_better else -1
         for name in best:
-            wins.setdefault(name, []).append(task.title)
-    if not wins:
-        return ""
-    order = sorted(wins, key=lambda name: -len(wins[name]))
+            second = sign * max(sign * mean for one, mean in means.items() if one not in best)
+            gap = abs(means[name] - second) / max(abs(means[name]), abs(second))
+            lead = f"{with_unit(means[name], task)}, next best {with_unit(second, task)}"
+            leads.setdefault(name, []).append((gap, f"{task.title} ({lead})"))
     parts = [
-        f"{results.rung(name).title} in {small_number(len(wins[name]))} ({_few(wins[name])})"
-        for name in order
+        f"{results.rung(name).title} is best in {len(own)} of {len(results.tasks)} tasks"
+        f"{', most clearly in' if len(own) > 1 else ':'} {max(own)[1]}"
+        for name, own in sorted(leads.items(), key=lambda lead: -len(lead[1]))[:3]
     ]
-    ties = " (ties count for each)" if has_ties else ""
-    return f"The best figures of the columns{ties} are those of {'; '.join(parts)}."
-
-
-def _few(titles: list[str], most: int = 3) -> str:
-    shown = [title[:1].lower() + title[1:] if title[1:2].islower() else title for title in titles]
-    rest = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {rest} more" if rest > 0 else "")
+    return f"With {budget_text(results)} each, {'; '.join(parts)}." if parts else ""
 
 
 def _against_baselines(results: Results) -> str:
@@ -174,11 +165,11 @@ def _against_baselines(results: Results) -> str:
         return ""
     above = sum(map(sum, verdicts.values()))
     never = [results.rung(name).title for name, own in verdicts.items() if not any(own)]
-    tail = f"; {listed(never)} {'is' if len(never) == 1 else 'are'} nowhere above it" * bool(never)
-    return f"{above} of {total} figures are above the best baseline of their column{tail}."
+    tail = f"; {listed(never)} never {'is' if len(never) == 1 else 'are'}" * bool(never)
+    return f"{above} of {total} scores are above the best baseline of their column{tail}."
 
 
-def _senses(results: Results, task: Task) -> str:
+def _senses(results: Results, task: Column) -> str:
     found, hardest = numbers(results, task), best_baseline(task)
     families = {rung.name: rung.family for rung in results.rungs if learned_here(rung)}
     parts = []
@@ -195,14 +186,30 @@ def _senses(results: Results, task: Task) -> str:
 
 
 def _what_is_missing(results: Results) -> str:
-    parts = []
-    for state, verb in (("failed", "failed"), ("left out", "left out")):
-        names = [rung.title for rung in results.rungs if rung.state == state]
-        if names:
-            be = "were " if len(names) > 1 else "was "
-            parts.append(f"{listed(names)} {be if state == 'left out' else ''}{verb}")
-    waiting = [r.title for r in results.rungs if r.state in ("waiting", "training")]
+    failed, left, waiting = (
+        [rung.title for rung in results.rungs if rung.state in states]
+        for states in (("failed",), ("left out",), ("waiting", "training"))
+    )
+    parts = [f"{listed(failed)} failed"] * bool(failed)
+    parts += [f"{listed(left)} {'was' if len(left) == 1 else 'were'} skipped"] * bool(left)
     missing = f"{'; '.join(parts)}; the table says why." if parts else ""
     verb = "is" if len(waiting) == 1 else "are"
-    coming = f"{listed(waiting)} {verb} still to come." if waiting else ""
+    coming = f"{listed(waiting)} {verb} not finished yet." if waiting else ""
     return f"{missing} {coming}".strip()
+
+
+def facts(results: Results) -> list[tuple[str, str]]:
+    """The facts that a reader needs to judge the scores: names and values."""
+    corpus = results.corpus
+    sizes = [plural(corpus.vocabulary, "word")] * bool(corpus.vocabulary)
+    sizes += [plural(corpus.subwords, "sub-word token")] * bool(corpus.subwords)
+    known = [
+        ("Started", results.started),
+        ("Text", corpus_text(corpus)),
+        ("Vocabulary", ", ".join(sizes)),
+        ("Budget per model", budget_text(results)),
+        ("Machine", machine_text(results.machine)),
+        ("Versions", ", ".join(f"{name} {one}" for name, one in results.versions.items())),
+        ("Seeds", ", ".join(map(str, results.seeds))),
+    ]
+    return [(name, value) for name, value in known if value]

@@ -1,0 +1,452 @@
+"""The contract of every model: one set of methods, and the table of model kinds.
+
+`sememe.load(path)` returns a `Model` for anything at `path`. Commands, evaluation, the ladder and
+the service use the methods below and check `capabilities`; none of them needs a model's class. To
+register a model, add its folder, one entry in `KINDS` and one entry in `tests/contracts`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError
+from sememe.machine import imported
+from sememe.notebook import html_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sememe.text.settings import TextSettings
+    from sememe.vectors import WordVectors
+
+# Each capability, with the words of the error when a model lacks it.
+CAPABILITIES = {
+    "embed": "give one vector for a text",
+    "words": "give one vector for a word",
+    "embed_words": "give a vector for each word of a sentence",
+    "embed_expected": "give a vector of what it expects in a word's place",
+    "fill": "fill in [MASK]",
+    "follows": "predict whether one text follows another",
+    "generate": "continue a text",
+    "next_words": "suggest the next word",
+    "score": "score how likely a text is",
+    "attention": "show its attention",
+    "positions": "show the vectors of its positions",
+    "translate": "translate",
+    "predict": "predict labels",
+    "encoder": "be fine-tuned",
+}
+
+_TRANSFORMER = "sememe.models.language.encoder:TransformerBackbone"
+_VECTORS = ("embed", "words", "embed_words", "encoder")
+_READER = (*_VECTORS, "next_words", "score")
+_IN_CONTEXT = (*_READER, "embed_expected")
+_TASK = ("predict", "encoder", "embed", "words", "embed_words", "attention")
+
+
+class Kind(NamedTuple):
+    """One kind of model: the path of its class, and its capabilities."""
+
+    title: str
+    home: str  # module:Class, imported when it is first used
+    capabilities: tuple[str, ...]
+    has_mapped_words: bool = False  # its folder opens as memory-mapped WordVectors
+    # module:Class of its options, from which the command `sememe train KIND` is generated; the
+    # older kinds have hand-written commands with further options.
+    options: str = ""
+    # module:Class that fine-tuning builds on; word vectors if a kind has nothing better
+    backbone: str = "sememe.models.static.encoder:WordBackbone"
+    family: str = ""  # its family on the ladder; the older kinds are planned one by one
+
+    def cls(self) -> Any:
+        """The class of this kind."""
+        return imported(*self.home.split(":"))
+
+    def options_class(self) -> Any:
+        """The dataclass of its options."""
+        return imported(*self.options.split(":"))
+
+    def backbone_class(self) -> Any:
+        """The class of what fine-tuning builds on, a `sememe.nn.encoders.Backbone`."""
+        return imported(*self.backbone.split(":"))
+
+
+KINDS: dict[str, Kind] = {
+    "onehot": Kind("one-hot vectors", "sememe.models.onehot.model:OneHot", _VECTORS, True),
+    "counts": Kind("co-occurrence counts", "sememe.models.counts.model:Counts", _VECTORS, True),
+    "word2vec": Kind("word2vec", "sememe.models.word2vec.model:Word2Vec", _VECTORS, True),
+    "glove": Kind("GloVe", "sememe.models.glove.model:GloVe", _VECTORS, True),
+    "fasttext": Kind("fastText", "sememe.models.fasttext.model:FastText", _VECTORS, True),
+    "doc2vec": Kind(
+        "Doc2Vec",
+        "sememe.models.doc2vec.model:Doc2Vec",
+        _VECTORS,
+        options="sememe.models.doc2vec.config:Doc2VecConfig",
+        family="static",
+    ),
+    "vectors": Kind("word vectors", "sememe.vectors.wordvectors:WordVectors", _VECTORS, True),
+    "fasttext-classifier": Kind(
+        "fastText classifier",
+        "sememe.models.fasttext.classifier.model:FastTextClassifier",
+        ("predict", "embed", "words", "embed_words"),
+    ),
+    "ngram": Kind(
+        "n-gram model", "sememe.models.ngram.model:NGram", ("next_words", "score", "generate")
+    ),
+    "nnlm": Kind("NNLM", "sememe.models.nnlm.model:NNLM", _READER),
+    "elmo": Kind(
+        "ELMo",
+        "sememe.models.elmo.model:ELMo",
+        _IN_CONTEXT,
+        backbone="sememe.models.elmo.encoder:ELMoBackbone",
+    ),
+    "ulmfit": Kind(
+        "ULMFiT",
+        "sememe.models.ulmfit.model:ULMFiT",
+        _IN_CONTEXT,
+        backbone="sememe.models.ulmfit.encoder:ULMFiTBackbone",
+    ),
+    "gpt": Kind(
+        "GPT",
+        "sememe.models.gpt.model:GPT",
+        (*_IN_CONTEXT, "generate", "attention", "positions"),
+        backbone=_TRANSFORMER,
+    ),
+    "bert": Kind(
+        "BERT",
+        "sememe.models.bert.model:BERT",
+        (*_VECTORS, "embed_expected", "fill", "follows", "attention", "positions"),
+        backbone=_TRANSFORMER,
+    ),
+    "seq2seq": Kind(
+        "sequence-to-sequence translator",
+        "sememe.models.translation.model:Seq2Seq",
+        ("embed", "embed_words", "translate", "attention"),
+    ),
+    "transformer": Kind(
+        "Transformer translator",
+        "sememe.models.translation.model:Transformer",
+        ("embed", "embed_words", "translate", "attention", "positions"),
+    ),
+    "classify": Kind("classifier", "sememe.tasks.texts:Classify", _TASK),
+    "pairs": Kind("classifier of pairs", "sememe.tasks.texts:Pairs", _TASK),
+    "regress": Kind("regression", "sememe.tasks.texts:Regress", _TASK),
+    "choose": Kind("multiple choice", "sememe.tasks.texts:Choose", _TASK),
+    "tag": Kind("tagger", "sememe.tasks.tag:Tag", _TASK),
+    "answer": Kind("extractive answers", "sememe.tasks.answer:Answer", _TASK),
+}
+
+
+def kinds_that(capability: str) -> list[str]:
+    """The kinds that have a capability."""
+    return [name for name, kind in KINDS.items() if capability in kind.capabilities]
+
+
+def unsupported(kind: str, capability: str, reason: str = "") -> UnsupportedError:
+    """The error for a method that a kind of model does not support; it names the kinds that do."""
+    others = ", ".join(kinds_that(capability))
+    why = f" ({reason})" if reason else ""
+    return UnsupportedError(
+        f"This {KINDS[kind].title} cannot {CAPABILITIES[capability]}{why}; kinds that can: "
+        f"{others}."
+    )
+
+
+class WordsInContext(NamedTuple):
+    """The words, or the tokens, of one text with their vectors. W words, D dimensions."""
+
+    words: list[str]  # as written in the text
+    starts: np.ndarray  # (W,) start and end of each in the text, in characters
+    ends: np.ndarray
+    vectors_WD: np.ndarray
+    is_known_W: np.ndarray  # False for a word that the model does not know; its row may be zeros
+
+
+class Attention(NamedTuple):
+    """Attention weights of each target token over the source tokens; each row sums to 1.
+
+    In self-attention both are the same text. L layers, H heads, T target tokens, S source tokens.
+    """
+
+    target: list[str]
+    source: list[str]
+    weights_LHTS: np.ndarray
+    segments: Sequence[int] = ()  # the index in a pair of the text that each token belongs to
+    translation: str | None = None  # the target text, if it differs from the source
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of a text in self-attention."""
+        return self.target
+
+    def of(self, layer: int | None = None, head: int | None = None) -> np.ndarray:
+        """The weights of a layer (default: the last) and of a head (default: the mean), (T, S)."""
+        num_layers, num_heads = self.weights_LHTS.shape[:2]
+        heads_HTS = self.weights_LHTS[_index("layer", layer, num_layers)]
+        weights_TS: np.ndarray = (
+            heads_HTS.mean(0) if head is None else heads_HTS[_index("head", head, num_heads)]
+        )
+        return weights_TS
+
+
+def _index(name: str, number: int | None, most: int) -> int:
+    """The index of a layer or head counted from 1; the last if none is given."""
+    if number is not None and not 1 <= number <= most:
+        raise OptionError(f"{name} must be between 1 and {most} for this model, not {number}.")
+    return (most if number is None else number) - 1
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a result, or everything a container holds, is free of NaN and infinity."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(is_finite, value))
+    if getattr(value, "dtype", None) is None or value.dtype.kind != "f":
+        return True
+    import numpy as np
+
+    return bool(np.isfinite(value).all())
+
+
+def checked_finite(title: str, value: Any) -> Any:
+    """Return a model's result; raise an error if damaged weights made it NaN."""
+    if is_finite(value):
+        return value
+    raise not_finite(title)
+
+
+def not_finite(title: str) -> ArtifactError:
+    """The error for a model whose results are NaN or infinite."""
+    return ArtifactError(
+        f"This {title} gives numbers that are not finite: its weights are damaged, or its training "
+        "diverged. Take another copy, or train it again."
+    )
+
+
+def _checked(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method so that `is_finite` checks its result, item by item if it streams."""
+
+    @functools.wraps(call)
+    def answer(self: Model, *args: Any, **options: Any) -> Any:
+        found, title = call(self, *args, **options), KINDS[self.kind].title
+        if isinstance(found, Iterator):
+            return (checked_finite(title, item) for item in found)
+        return checked_finite(title, found)
+
+    return answer
+
+
+# Methods that return floats. `predict` checks its scores before it turns them into labels.
+_NUMERIC = (
+    "embed", "embed_words", "embed_spans", "embed_tokens", "embed_expected", "fill", "follows",
+    "next_words", "distribution", "score", "evaluate", "attention", "positions",
+)  # fmt: skip
+
+
+class Model:
+    """The base of every model. A method that a kind does not support raises UnsupportedError."""
+
+    kind: str  # its key in KINDS
+    text: TextSettings  # how texts are split into words; a caller may set another language
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Wrap the methods of a subclass so that none returns NaN."""
+        super().__init_subclass__(**more)
+        for name in set(_NUMERIC) & set(vars(cls)):
+            own = vars(cls)[name]
+            is_property = isinstance(own, property)
+            setattr(cls, name, property(_checked(own.fget)) if is_property else _checked(own))
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """The methods that this model supports."""
+        return frozenset(KINDS[self.kind].capabilities).difference(self.lacking())
+
+    def lacking(self) -> dict[str, str]:
+        """The methods of its kind that this one model does not support, each with the reason."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the model in JSON values, for `sememe info`, the service and the explorer."""
+        return {
+            "kind": self.kind,
+            "title": KINDS[self.kind].title,
+            "capabilities": sorted(self.capabilities),
+        }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the description as a table."""
+        return html_table((), list(self.describe().items()))
+
+    def require(self, capability: str) -> None:
+        """Raise UnsupportedError unless the model has a capability."""
+        if capability not in self.capabilities:
+            raise self.unsupported(capability)
+
+    def unsupported(self, capability: str) -> UnsupportedError:
+        """The error for a method that this model does not support; it names the kinds that do."""
+        return unsupported(self.kind, capability, self.lacking().get(capability, ""))
+
+    def answering(self, capability: str) -> Model:
+        """The object whose vectors of texts and words are used: the word vectors by default."""
+        self.require(capability)
+        return self.words
+
+    @staticmethod
+    def check_list(texts: Any, of: Any = str) -> None:
+        """Refuse one string where a list of texts is expected, and items that are not texts."""
+        if isinstance(texts, str):
+            raise InputError(f"A list of texts was expected, not the one string {texts[:40]!r}.")
+        for index, one in enumerate(texts if isinstance(texts, Collection) else ()):
+            if not isinstance(one, of):
+                raise InputError(
+                    f"Text {index} is of type {type(one).__name__}; texts must be str."
+                )
+
+    def to(self, device: str) -> Any:
+        """Move the model to a device (cpu, cuda, auto) and return it; word vectors stay put."""
+        return self
+
+    def embed(
+        self, texts: Sequence[str], *, pool: str = "mean", layers: Any = "last"
+    ) -> np.ndarray:
+        """One vector for each text, (texts, D)."""
+        return self.answering("embed").embed(texts, pool=pool, layers=layers)
+
+    @property
+    def words(self) -> WordVectors:
+        """One vector for each word of the vocabulary."""
+        raise self.unsupported("words")
+
+    def embed_words(
+        self, sentences: Sequence[Sequence[str]] | Sequence[str], *, layers: Any = "last"
+    ) -> list[np.ndarray]:
+        """One vector for each word of each sentence, a (words, D) array per sentence.
+
+        A sentence is a list of words, or a text, which is tokenized like the training corpus.
+        `layers` is a layer's number (0: the input vectors), first, last, second-to-last, sum-all,
+        sum-last-four, concat-last-four, or a tuple of numbers, whose layers are concatenated.
+        """
+        return self.answering("embed_words").embed_words(sentences, layers=layers)
+
+    @property
+    def layer_widths(self) -> tuple[int, ...]:
+        """The width of each layer that `layers` can name; several if vectors depend on context."""
+        return self.answering("embed_words").layer_widths
+
+    def embed_spans(
+        self,
+        texts: Sequence[str],
+        spans: Sequence[np.ndarray] | None = None,
+        *,
+        layers: Any = "last",
+    ) -> Iterator[WordsInContext]:
+        """The words of each text with their positions and vectors.
+
+        `spans` selects the words: (words, 2) starts and ends in characters for each text. Without
+        it, the words are those of `embed_words`.
+        """
+        return self.answering("embed_words").embed_spans(texts, spans, layers=layers)
+
+    def embed_tokens(
+        self, texts: Sequence[str], *, layers: Any = "last"
+    ) -> Iterator[WordsInContext]:
+        """Like `embed_spans`, for the units that the model reads: words or sub-word tokens."""
+        return self.embed_spans(texts, layers=layers)
+
+    def embed_expected(self, texts: Sequence[str], spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        """The vector from which the model predicts the word in one span of each text, (texts, D).
+
+        The word itself is hidden from the model; without context the vector is zero.
+        """
+        raise self.unsupported("embed_expected")
+
+    def fill(self, text: str, *, top: int = 5) -> list[list[Any]]:
+        """The most likely tokens for each [MASK] of a text."""
+        raise self.unsupported("fill")
+
+    def follows(self, first: str, second: str) -> float:
+        """The probability that the second text follows the first."""
+        raise self.unsupported("follows")
+
+    def generate(self, prompts: Any, *args: Any, **options: Any) -> Any:
+        """The continuation of a prompt, or of each of several."""
+        raise self.unsupported("generate")
+
+    def stream(self, prompt: str, **options: Any) -> Iterator[str]:
+        """The continuation of a prompt, part by part as it is generated."""
+        raise self.unsupported("generate")
+
+    def next_words(self, text: str, *, count: int = 5) -> list[Any]:
+        """The most likely words after a text, each with its probability."""
+        raise self.unsupported("next_words")
+
+    def score(self, text: str) -> float:
+        """The log10 probability of a text."""
+        raise self.unsupported("score")
+
+    def word_log_probs(
+        self, documents: Sequence[tuple[str, Sequence[np.ndarray]]]
+    ) -> list[np.ndarray]:
+        """The natural log probability of each word of some documents, given the words before it.
+
+        A document is its text and the words of each of its sentences, (words, 2) in characters.
+        Word models see the sentence so far, sub-word models the document so far. Unknown words get
+        NaN.
+        """
+        raise self.unsupported("score")
+
+    def evaluate(self, data: Any, *args: Any, **options: Any) -> Any:
+        """The scores on data: a TextScore of a corpus, or the Scores of labelled rows."""
+        raise self.unsupported("predict" if "predict" in self.capabilities else "score")
+
+    def attention(
+        self, text: str, other: str | None = None, *args: Any, **options: Any
+    ) -> Attention:
+        """The attention over a text, or between a text and another."""
+        raise self.unsupported("attention")
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The position vectors, (positions, D)."""
+        raise self.unsupported("positions")
+
+    def translate(self, texts: Any, *args: Any, **options: Any) -> Any:
+        """The translation of a text, or of each of several."""
+        raise self.unsupported("translate")
+
+    def predict(self, data: Any, *args: Any, **options: Any) -> Any:
+        """The labels, scores or answers for rows."""
+        raise self.unsupported("predict")
+
+    def predict_lines(
+        self,
+        data: Any,
+        *,
+        k: int = 1,
+        threshold: float = 0.0,
+        has_chances: bool = False,
+        to_json: Callable[[Any], str] | None = None,
+        **reading: Any,
+    ) -> Iterator[str]:
+        """The lines that `sememe predict` writes: one per row, with its `k` best labels.
+
+        With `to_json`, each line is the JSON that it returns for a prediction by name. `reading`
+        says how rows are read: columns, skip_bad, label_prefix, on_note.
+        """
+        raise self.unsupported("predict")
+
+    def encoder(self, reads: Any, config: Any) -> Any:
+        """The `sememe.nn.encoders.Backbone` that fine-tuning builds on; the model is not changed.
+
+        `reads` is what the head needs (text, texts, words, roles, question), `config` a
+        FinetuneConfig.
+        """
+        self.require("encoder")
+        return KINDS[self.kind].backbone_class().of(self, reads, config)

@@ -1,1 +1,0 @@
-"""Studies: the same model trained several times, with one thing changed."""

@@ -1,0 +1,1 @@
+"""Masked-token examples: options, kernels with their reference, and batches."""

@@ -1,0 +1,240 @@
+"""The report as one self-contained HTML page, and the same in Markdown.
+
+page.html, tables.html and report.md are the templates; a section without content is skipped.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from sememe.evaluation.results import FEW_MARK
+from sememe.ladder.report.charts import colors, mark, template
+from sememe.ladder.report.formatting import clean, count, duration, headline, listed, plural, unit
+from sememe.ladder.report.panels import (
+    COSTS,
+    attention_panel,
+    excerpt_parts,
+    family_entries,
+    is_one_point,
+    loss_panels,
+    name_of,
+    rank_panel,
+    strongest,
+    style_entries,
+    task_panel,
+    use_panels,
+    with_cost,
+    word_panels,
+)
+from sememe.ladder.report.summary import (
+    budget_text,
+    facts,
+    language_name,
+    spread_words,
+    summary,
+    task_facts,
+)
+from sememe.ladder.report.tables import (
+    HEADINGS,
+    Footnotes,
+    best_baseline,
+    cost_rows,
+    done_rungs,
+    mean_ranks,
+    num_repetitions,
+    score_tables,
+    sentence,
+)
+from sememe.ladder.results import Results
+from sememe.progress import FEW
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
+
+
+def _shown(value: Any) -> Any:
+    """Text without forbidden characters; markup is unchanged. The template escapes the rest."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else clean(value)
+
+
+def _plain(value: Any) -> Any:
+    """Escape a text for Markdown, on one line."""
+    if isinstance(value, Markup):
+        return str(value)
+    return _SPECIAL.sub(r"\\\1", " ".join(clean(str(value)).split()))
+
+
+def _code(text: str) -> Markup:
+    """A command as Markdown code; it may contain backticks."""
+    text = " ".join(clean(text).split())
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return Markup(f"{fence} {text} {fence}" if "`" in text else f"`{text}`")
+
+
+def _environment(finalize: Any, **options: Any) -> Environment:
+    made = Environment(
+        loader=PackageLoader(__package__, ""), finalize=finalize, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, **options,
+    )  # fmt: skip
+    made.globals["mark"] = mark
+    made.filters |= {
+        "as_is": Markup,
+        "best_baseline": best_baseline,
+        "code": _code,
+        "cosine": lambda value: f"{value:.2f}".replace("-", "−"),
+        "excerpt_parts": excerpt_parts,
+        "headline": headline,
+        "listed": listed,
+        "plural": plural,
+        "sentence": sentence,
+        "task_facts": task_facts,
+        "unit": unit,
+    }
+    return made
+
+
+_PAGES = _environment(_shown, autoescape=True)
+_TEXTS = _environment(_plain, keep_trailing_newline=True)
+
+
+def page(results: Results) -> str:
+    """Build the page."""
+    filling = _filling(results, is_page=True) | _charts(results)
+    filling["without"] = {
+        name: _not_drawn(results, " Not drawn: {}.", {rung.name for rung, _ in filling[name]})
+        for name in ("losses", "words", "contexts")
+    }
+    word = results.looks.contexts.word if results.looks.contexts else ""
+    titles = {
+        "table": "The table",
+        "quality": "Quality and cost",
+        "losses": "Training",
+        "words": "The same words in every model",
+        "contexts": f"One word, several senses: {word}",
+        "attention": "Attention",
+        "neighbors": "Nearest neighbors",
+        "run": "What was run",
+    }
+    language = results.corpus.language
+    return _PAGES.get_template("page.html").render(
+        filling,
+        parts={name: title for name, title in titles.items() if filling[name]},
+        style=Markup("\n".join([colors("auto"), template("chart.css"), template("page.css")])),
+        strip=_strip(results),
+        language=language,
+        lang=Markup(' lang="{}"').format(clean(language)) if language else "",
+        about_ranks=_about_ranks(results),
+        about_costs="".join(
+            _not_drawn(results, f" No {cost} is known for {{}}.", known)
+            for cost, known in (
+                ("training time", [rung.name for rung in with_cost(results, "time")]),
+                ("size", [rung.name for rung in with_cost(results, "size")]),
+            )
+        ),
+        num_done=plural(len(done_rungs(results)), "model"),
+    )
+
+
+def markdown(results: Results, pictures: Mapping[str, str]) -> str:
+    """Build the report in Markdown; `pictures` are the paths of the charts by name."""
+    losses = [
+        (rung, [point.loss for point in rung.history if point.loss is not None])
+        for rung in results.rungs
+    ]
+    ranks = mean_ranks(results)
+    return _TEXTS.get_template("report.md").render(
+        _filling(results, is_page=False),
+        pictures=pictures,
+        losses=[(rung, values) for rung, values in losses if len(values) > 1],
+        ranked=", ".join(task.title for task in ranks.tasks) if ranks else "",
+    )
+
+
+def _filling(results: Results, *, is_page: bool) -> dict[str, Any]:
+    """The values for both templates."""
+    looks, notes, sentences = results.looks, Footnotes([]), summary(results)
+    neighbors = {
+        word: [(rung.title, near[rung.name]) for rung in results.rungs if near.get(rung.name)]
+        for word, near in looks.neighbors.items()
+    }
+    return {
+        "results": results,
+        "takeaway": sentences[0],
+        "summary": " ".join(sentences[1:]),
+        "table": score_tables(results, notes, is_page=is_page),
+        "footnotes": notes.texts,
+        "spread": spread_words(results),
+        "few": FEW if any(cell.few_questions for cell in results.cells) else 0,
+        "few_mark": FEW_MARK,
+        "is_repeated": bool(num_repetitions(results)),
+        "cost_headings": HEADINGS,
+        "costs": cost_rows(results),
+        "looks": looks,
+        "attention_name": name_of(results, looks.attention) if looks.attention else "",
+        "strongest": strongest(looks.attention) if looks.attention else "",
+        "neighbors": {word: rows for word, rows in neighbors.items() if rows},
+        "run": facts(results),
+        "commands": [rung for rung in results.rungs if rung.command],
+    }
+
+
+def _charts(results: Results) -> dict[str, Any]:
+    """Score against time and against megabytes, training curves, and the visuals of the rungs."""
+    looks = results.looks
+    panels = {
+        cost: [panel for task in results.tasks if (panel := task_panel(results, task, cost))]
+        for cost in COSTS
+    }
+    uses = use_panels(results, looks.contexts) if looks.contexts else []
+    single = [bool(looks.contexts and is_one_point(looks.contexts, rung)) for rung, _ in uses]
+    return {
+        "quality": bool(done_rungs(results)) and any(panels.values()),
+        "families": family_entries(results),
+        "overview": [panel for cost in COSTS if (panel := rank_panel(results, cost))],
+        "panels": panels,
+        "losses": loss_panels(results),
+        "words": word_panels(results, looks.pca) if looks.pca else [],
+        "word_styles": style_entries(list(looks.pca.groups)) if looks.pca else [],
+        "contexts": uses,
+        "uses": [
+            [panel for (_, panel), own in zip(uses, single, strict=True) if own == wanted]
+            for wanted in (False, True)
+        ],
+        "use_styles": style_entries([use.sense for use in looks.contexts.sentences])
+        if looks.contexts
+        else [],
+        "attention": attention_panel(results, looks.attention) if looks.attention else None,
+    }
+
+
+def _about_ranks(results: Results) -> str:
+    ranks = mean_ranks(results)
+    if ranks is None:
+        return "There is no mean rank: no two models have scores in the same two columns."
+    return (
+        "Tasks have different units, so scores cannot be averaged. Ranks can; they show the order, "
+        "not the size of the differences, which the panels below show. Ranked over the columns "
+        f"in which all of these models have scores: {listed([task.title for task in ranks.tasks])}."
+        f"{_not_drawn(results, ' Not ranked, because a score is missing: {}.', ranks.means)}"
+    )
+
+
+def _not_drawn(results: Results, words: str, known: Any) -> str:
+    """The trained rungs that are not among the known names, as a sentence, or ""."""
+    rest = [rung.title for rung in done_rungs(results) if rung.name not in known]
+    return words.format(listed(rest)) if rest else ""
+
+
+def _strip(results: Results) -> list[tuple[str, str]]:
+    """The key values below the summary, each with its label."""
+    corpus, num_seeds = results.corpus, len(results.seeds)
+    found = [
+        (count(corpus.train_words), f"words of {language_name(corpus.language)}".strip()),
+        (str(len(done_rungs(results))), "models"),
+        (budget_text(results).removesuffix(" of training"), "per model"),
+        (str(len(results.tasks)), "tasks"),
+        (str(num_seeds), "training run per model" if num_seeds == 1 else "training runs per model"),
+    ]
+    return [*found, *[(duration(results.seconds), "in all")] * bool(results.seconds)]

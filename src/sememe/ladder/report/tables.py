@@ -1,0 +1,312 @@
+"""Rungs compared with each other and with the baselines: results in, ranks and table rows out."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from sememe.evaluation.results import FEW_MARK
+from sememe.ladder.report.charts import family_style
+from sememe.ladder.report.formatting import (
+    DASH,
+    count,
+    duration,
+    has_number,
+    has_spread,
+    megabytes,
+    plural,
+    score,
+    unbroken,
+)
+from sememe.ladder.results import Cell, Column, Results, Rung
+
+
+def done_rungs(results: Results) -> list[Rung]:
+    """The rungs that were trained."""
+    return [rung for rung in results.rungs if rung.state == "done"]
+
+
+def learned_here(rung: Rung) -> bool:
+    """Whether a rung was trained on this text; a user's own model and an untrained one were not."""
+    return rung.state == "done" and (rung.tokens > 0 or rung.family == "counts")
+
+
+def numbers(results: Results, task: Column) -> dict[str, Cell]:
+    """The cells of a column that hold a score, by rung."""
+    names = [rung.name for rung in results.rungs]
+    found = {name: results.cell(name, task.name) for name in names}
+    return {name: cell for name, cell in found.items() if cell is not None and has_number(cell)}
+
+
+def best_baseline(task: Column) -> tuple[str, float] | None:
+    """The strongest baseline."""
+    known = [(name, value) for name, value in task.baselines.items() if math.isfinite(value)]
+    if not known:
+        return None
+    choose = max if task.higher_is_better else min
+    return choose(known, key=lambda pair: pair[1])
+
+
+def is_above_baseline(cell: Cell, task: Column) -> bool | None:
+    """Whether the mean, as printed, beats every baseline; None without one."""
+    hardest = best_baseline(task)
+    if hardest is None or cell.mean is None:
+        return None
+    gain = round(cell.mean, 1) - round(hardest[1], 1)
+    return gain > 0 if task.higher_is_better else gain < 0
+
+
+def best_rungs(results: Results, task: Column) -> set[str]:
+    """The rungs with the best printed mean; empty if all are equal, or there is only one."""
+    best = set(results.best(task.name))
+    return best if len(best) < len(numbers(results, task)) else set()
+
+
+def near_best(results: Results, task: Column) -> set[str]:
+    """Rungs whose distance from the best is within both deviations over seeds."""
+    found = numbers(results, task)
+    best = [found[name] for name in best_rungs(results, task) if name in found]
+    return {
+        name
+        for name, cell in found.items()
+        if cell not in best and any(_is_near(cell, other) for other in best)
+    }
+
+
+def _is_near(one: Cell, other: Cell) -> bool:
+    if not (has_spread(one) and has_spread(other)):
+        return False
+    distance = abs((one.mean or 0.0) - (other.mean or 0.0))
+    return distance <= math.hypot(one.sd or 0.0, other.sd or 0.0)
+
+
+def num_repetitions(results: Results) -> list[int]:
+    """The number of scores in a standard deviation."""
+    return sorted({len(cell.scores) for cell in results.cells if has_spread(cell)})
+
+
+class Ranks(NamedTuple):
+    """Mean rank of each rung over the columns in which all of them have a score."""
+
+    means: dict[str, float]
+    tasks: list[Column]
+
+
+def mean_ranks(results: Results) -> Ranks | None:
+    """Rank the rungs in the largest part of the table without gaps; 1 is the best.
+
+    A mean over different columns would compare rungs on different tasks. None if fewer than two
+    rungs share two columns.
+    """
+    columns = {task.name: numbers(results, task) for task in results.tasks}
+    names = [rung.name for rung in done_rungs(results)]
+    order = sorted(results.tasks, key=lambda task: -len(columns[task.name]))
+    best: tuple[int, list[str], list[Column]] = (0, [], [])
+    for size in range(2, len(order) + 1):
+        chosen = order[:size]
+        whole = [n for n in names if all(n in columns[task.name] for task in chosen)]
+        if len(whole) >= 2 and len(whole) * size > best[0]:
+            best = (len(whole) * size, whole, chosen)
+    _, whole, chosen = best
+    if not whole:
+        return None
+    # As printed; the smallest is best, and ties share the mean of their ranks.
+    values = [
+        [round(columns[task.name][name].mean or 0.0, 1) * (-1 if task.higher_is_better else 1)
+         for name in whole]
+        for task in chosen
+    ]  # fmt: skip
+    means = np.mean([rankdata(own) for own in values], axis=0).tolist()
+    tasks = [task for task in results.tasks if task in chosen]
+    return Ranks(dict(zip(whole, means, strict=True)), tasks)
+
+
+@dataclass
+class Footnotes:
+    """Reasons, numbered in order of first use."""
+
+    texts: list[str]
+
+    def number(self, text: str) -> int:
+        """The number of a reason."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text) + 1
+
+
+def reason(rung: Rung, cell: Cell | None) -> str:
+    """Why there is no score: the cell's reason, or the state of the rung."""
+    if cell is not None and cell.why:
+        return sentence(cell.why)
+    return "Not measured." if rung.state == "done" else state_text(rung)
+
+
+def state_text(rung: Rung) -> str:
+    """The state of a rung without scores, in words."""
+    words = {"waiting": "not trained yet", "training": "training", "left out": "skipped"}
+    head = words.get(rung.state, rung.state)
+    return sentence(f"{head}: {rung.why}" if rung.why else head)
+
+
+def sentence(text: str) -> str:
+    """A text with a capital and a full stop; numbers do not break from their %."""
+    text = unbroken(text.strip())
+    if not text:
+        return text
+    text = text[0].upper() + text[1:]
+    return text if text.rstrip(")）”")[-1:] in tuple(".!?。！？…") else text + "."
+
+
+_MOST_COLUMNS = 11
+
+
+def in_parts(results: Results) -> list[Results]:
+    """The same results once for each part of the table, with the tasks of that part."""
+    return [replace(results, tasks=part) for part in _parts(results.tasks)] or [results]
+
+
+def _parts(tasks: Sequence[Column], most: int = _MOST_COLUMNS) -> list[list[Column]]:
+    """Tasks in order, evenly split into parts; a group is split only if it is too long."""
+    size = math.ceil(len(tasks) / max(1, math.ceil(len(tasks) / most)))
+    parts: list[list[Column]] = []
+    for _, group in groupby(tasks, key=lambda task: task.group):
+        own = list(group)
+        pieces = [own[first : first + size] for first in range(0, len(own), size)]
+        if parts and len(parts[-1]) + len(pieces[0]) <= size:
+            parts[-1] += pieces.pop(0)
+        parts += pieces
+    return parts
+
+
+HEADINGS = ("Model", "Mean rank", "Training", "Tokens seen", "Tokens/s", "Parameters", "MB")
+
+
+def cost_rows(results: Results) -> list[list[str]]:
+    """One row per trained rung, in the order of the headings."""
+    ranks = mean_ranks(results)
+    means = ranks.means if ranks else {}
+    return [
+        [
+            rung.title,
+            f"{means[rung.name]:.1f}" if rung.name in means else DASH,
+            *known_costs(rung),
+        ]
+        for rung in done_rungs(results)
+    ]
+
+
+def known_costs(rung: Rung) -> list[str]:
+    """Time, tokens, rate, parameters and megabytes; a dash if unknown."""
+    costs = (
+        (duration, rung.train_s),
+        (count, rung.tokens),
+        (count, rung.tokens_per_s),
+        (count, rung.parameters),
+        (megabytes, rung.megabytes),
+    )
+    return [show(value) if value else DASH for show, value in costs]
+
+
+class ShownCell(NamedTuple):
+    """A cell of the score table: a score with its marks, or the footnote with the reason."""
+
+    why: str = ""
+    footnote: int = 0
+    mean: str = ""
+    sd: str = ""
+    share: float | None = None  # of its bar, from 0 to 100; ratios have no such scale
+    told: str = ""  # tooltip
+    is_best: bool = False
+    is_near: bool = False  # to the best, within both deviations
+    is_below: bool = False  # the best baseline, or not better than it
+    is_few: bool = False  # questions
+
+    @property
+    def text(self) -> str:
+        """Mean ± standard deviation, with the mark of few questions."""
+        return self.mean + (f" ± {self.sd}" if self.sd else "") + FEW_MARK * self.is_few
+
+
+class ShownRow(NamedTuple):
+    """A rung with its cells and costs; `gone` gives the state of one without scores."""
+
+    rung: Rung
+    cells: list[ShownCell]
+    time: str
+    size: str
+    gone: str = ""
+
+
+class ScoreTable(NamedTuple):
+    """One part of the score table, as tables.html renders it."""
+
+    tasks: list[Column]
+    groups: list[tuple[str, int]]  # of columns: title and width
+    families: list[tuple[str, list[ShownRow]]]
+    baselines: dict[str, list[str]]
+
+
+def score_tables(results: Results, notes: Footnotes, *, is_page: bool = True) -> list[ScoreTable]:
+    """The complete table, a wide one in parts; reasons for gaps are added to `notes`.
+
+    On a page, a rung without any score has one sentence instead of its cells.
+    """
+    return [_score_table(part, notes, is_page) for part in in_parts(results)]
+
+
+def _score_table(results: Results, notes: Footnotes, is_page: bool) -> ScoreTable:
+    best = {task.name: best_rungs(results, task) for task in results.tasks}
+    near = {task.name: near_best(results, task) for task in results.tasks}
+
+    def row(rung: Rung) -> ShownRow:
+        own = [(task, results.cell(rung.name, task.name)) for task in results.tasks]
+        time, *_, size = known_costs(rung)
+        if is_page and rung.state != "done" and not any(has_number(cell) for _, cell in own):
+            return ShownRow(rung, [], time, size, gone=state_text(rung))
+        cells = []
+        for task, cell in own:
+            if cell is not None and has_number(cell):
+                is_best, is_near = (rung.name in names[task.name] for names in (best, near))
+                cells.append(_shown_cell(cell, task, is_best, is_near))
+            else:
+                why = reason(rung, cell)
+                cells.append(ShownCell(why=why, footnote=notes.number(why)))
+        return ShownRow(rung, cells, time, size)
+
+    families = groupby(results.rungs, key=lambda rung: rung.family)
+    groups = groupby(results.tasks, key=lambda task: task.group)
+    names = dict.fromkeys(name for task in results.tasks for name in task.baselines)
+    return ScoreTable(
+        tasks=results.tasks,
+        groups=[(group.capitalize(), len(list(tasks))) for group, tasks in groups],
+        families=[(family_style(family)[0], [*map(row, rungs)]) for family, rungs in families],
+        baselines={
+            name: [score(task.baselines[name]) if name in task.baselines else ""
+                   for task in results.tasks]
+            for name in names
+        },
+    )  # fmt: skip
+
+
+def _shown_cell(cell: Cell, task: Column, is_best: bool, is_near: bool) -> ShownCell:
+    is_below = is_above_baseline(cell, task) is False
+    told = [plural(len(cell.scores), "score") + ": " + ", ".join(map(score, cell.scores))]
+    told += [f"over {plural(cell.num, 'question')}"] * bool(cell.num)
+    told += ["best of its column"] * is_best + [
+        "within one standard deviation of the best"
+    ] * is_near
+    told += ["not above the best baseline"] * is_below
+    return ShownCell(
+        mean=score(cell.mean),
+        sd=score(cell.sd) if has_spread(cell) else "",
+        share=min(max(cell.mean or 0.0, 0.0), 100.0) if task.unit == "%" else None,
+        told="; ".join(told),
+        is_best=is_best,
+        is_near=is_near,
+        is_below=is_below,
+        is_few=cell.few_questions,
+    )

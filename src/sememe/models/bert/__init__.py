@@ -1,0 +1,1 @@
+"""BERT: bidirectional Transformer encoder, masked tokens and next sentences."""

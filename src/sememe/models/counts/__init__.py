@@ -1,0 +1,1 @@
+"""Counts: co-occurrences, their pointwise mutual information, and its truncated SVD."""

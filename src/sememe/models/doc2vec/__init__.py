@@ -1,0 +1,1 @@
+"""Doc2Vec (PV-DBOW): document vectors that predict words."""

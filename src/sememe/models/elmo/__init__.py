@@ -1,0 +1,1 @@
+"""ELMo: forward and backward LSTM language models whose layers become features."""

@@ -1,0 +1,1 @@
+"""fastText: word vectors from character n-grams, and a classifier of texts."""

@@ -1,0 +1,1 @@
+"""The supervised half of fastText: labels of texts, learned from labelled lines."""

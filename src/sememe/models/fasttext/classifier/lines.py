@@ -1,0 +1,231 @@
+"""Labelled text in, blocks of lines out, each line as Facebook's program reads it.
+
+`__label__x some words\n`: any number of labels, known by their prefix, and words separated by
+blanks. Files of such lines are passed through; rows of tables and of Python are converted;
+tokenizing or lower-casing by the text settings also happens here. In a csv or tsv file without
+columns named text and label, they are detected as for fine-tuning.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import islice, pairwise, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.columns import choose_columns, described, is_header
+from sememe.examples.labelled.rows import Note, silent
+from sememe.machine import in_order
+from sememe.text.documents import DocumentBatch, read
+from sememe.text.settings import TextSettings
+from sememe.text.sources import (
+    JSON_ENDINGS,
+    PARQUET_ENDINGS,
+    TABLE_ENDINGS,
+    FoundSource,
+    Source,
+    find_sources,
+    utf8_blocks,
+)
+from sememe.text.stream import segmenter
+from sememe.text.tables import open_table
+from sememe.text.words import Records
+
+# As in Facebook's program: words are separated by blanks and keep their case.
+PLAIN = TextSettings(language="none", lowercase=False, layout="line")
+_TABLES = (*JSON_ENDINGS, *TABLE_ENDINGS, *PARQUET_ENDINGS)
+
+# Few enough bytes that the table of a block's types stays in a core's own cache.
+BLOCK_SIZE = 1 << 19
+_ROWS = 20_000
+_LOOKED_AT = 1_000  # rows that name their columns
+_END = "</s>"
+# A label in a table may contain blanks, which would end it in a line.
+_BLANK, _INNER_BLANK = " ", "\u00a0"
+
+
+def is_path(source: Any) -> bool:
+    """Whether `source` names files rather than being rows."""
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    return bool(sources) and all(isinstance(item, (str, Path)) for item in sources)
+
+
+def source_name(source: Any, others: str) -> str:
+    """The files as named in a message; `others` is the word for rows."""
+    named = [source] if isinstance(source, (str, Path)) else source
+    return ", ".join(map(str, named)) if is_path(source) else others
+
+
+def table_settings(
+    source: Any,
+    settings: TextSettings,
+    note: Note = silent,
+    *,
+    named: Mapping[str, Any] | None = None,
+    has_labels: bool = True,
+) -> TextSettings:
+    """The settings with a table's columns: as named, as before, or detected from its cells.
+
+    The first table among the files decides; lines of `__label__x` need no columns.
+    """
+    tables = [Source(found.path) for found in find_sources(source)] if is_path(source) else []
+    own = next((one for one in tables if one.format_ending in _TABLES), None)
+    if own is None or not Path(own.path).is_file():
+        return settings
+    table = open_table(
+        own, settings, lambda first, others: is_header(first, others, named, settings.columns)
+    )
+    records = list(islice(table.records, _LOOKED_AT))
+    wanted = ("text", "label") if has_labels else ("text",)
+    has_lists = any(isinstance(record.cells.get("label"), list) for record in records)
+    chosen = choose_columns(
+        table, records, "classify", named, wanted, settings.columns, is_sure=has_lists
+    )
+    note(described(table, records, chosen))
+    if several := next((own for own in chosen.values() if len(own) > 1), None):
+        raise OptionError(f"A classifier reads one column for each part, not {'+'.join(several)}.")
+    return replace(settings, columns={role: chosen[role][0] for role in wanted})
+
+
+def label_name(word: str, prefix: str) -> str:
+    """A label without its prefix."""
+    return word.removeprefix(prefix).replace(_INNER_BLANK, _BLANK)
+
+
+def one_line(text: str) -> str:
+    """A text as one line: newlines become blanks, and a word </s> ends it."""
+    line = text.replace("\n", _BLANK)
+    if _END in line:
+        words = line.split(_BLANK)
+        line = _BLANK.join(words[: words.index(_END)] if _END in words else words)
+    return line
+
+
+def read_blocks(
+    source: Any,
+    settings: TextSettings,
+    prefix: str,
+    workers: int,
+    *,
+    has_labels: bool = True,
+    note: Note = silent,
+) -> Iterator[bytes]:
+    """Read labelled files or rows (without labels: texts) as blocks of complete lines."""
+    if is_path(source) and has_labels:
+        blocks = _from_files(find_sources(source), settings, prefix, note)
+    elif has_labels:
+        blocks = _from_rows(_labelled(source, prefix))
+    else:
+        blocks = _from_rows(_texts(source))
+    return _cut(blocks, settings, prefix, workers)
+
+
+def _from_files(
+    sources: list[FoundSource], settings: TextSettings, prefix: str, note: Note
+) -> Iterator[bytes]:
+    for found in sources:
+        source = Source(found.path)
+        if source.format_ending in _TABLES:
+            yield from _from_rows(_of_table(found, settings, prefix, note))
+        else:
+            yield from _raw_lines(utf8_blocks(source, settings))
+
+
+def _raw_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Join or split blocks so that each ends with a line, about BLOCK_SIZE bytes each."""
+    kept: list[bytes] = []
+    size = 0
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if size + cut < BLOCK_SIZE or not cut:
+            kept.append(block)
+            size += len(block)
+            continue
+        yield b"".join([*kept, block[:cut]])
+        kept, size = [block[cut:]], len(block) - cut
+    if size:
+        yield b"".join(kept)
+
+
+def _of_table(found: FoundSource, settings: TextSettings, prefix: str, note: Note) -> Iterator[str]:
+    num_empty = 0
+    with closing(read([found], settings)) as batches:
+        for batch in batches:
+            bounds = pairwise([0, *batch.ends.tolist()])
+            for (start, end), label in zip(bounds, batch.labels or repeat(""), strict=False):
+                text = batch.text[start:end].decode("utf-8", "replace")
+                num_empty += not text.strip()
+                yield _row_line(text, _several(label), prefix)
+    if num_empty:
+        note(f"{found.path}: {num_empty:,} rows have an empty text; a label there has no basis.")
+
+
+def _several(label: str) -> list[str]:
+    """The labels of a cell: one, or those of a JSON list."""
+    with suppress(ValueError):
+        if label.startswith("["):
+            return [str(name) for name in json.loads(label)]
+    return [label] if label else []
+
+
+def _row_line(text: str, labels: Iterable[Any], prefix: str) -> str:
+    words = [prefix + _INNER_BLANK.join(str(label).split()) for label in labels]
+    return " ".join([*words, one_line(text)]) + "\n"
+
+
+def _labelled(rows: Any, prefix: str) -> Iterator[str]:
+    if not isinstance(rows, Iterable):
+        raise InputError("Labelled text is a path, or an iterable of rows (text, label).")
+    for index, row in enumerate(rows):
+        is_several = isinstance(row, Iterable) and not isinstance(row, (str, bytes))
+        pair = tuple(row) if is_several else ()
+        if len(pair) != 2 or not isinstance(pair[0], str):
+            raise InputError(f"Row {index} is not a pair (text, label): {row!r:.60}.")
+        labels = pair[1] if isinstance(pair[1], (list, tuple, set, frozenset)) else [pair[1]]
+        yield _row_line(pair[0], [label for label in labels if str(label).strip()], prefix)
+
+
+def _texts(texts: Any) -> Iterator[str]:
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"Text {index} is of type {type(text).__name__}; texts must be str.")
+        yield one_line(text) + "\n"
+
+
+def _from_rows(lines: Iterator[str]) -> Iterator[bytes]:
+    while some := list(islice(lines, _ROWS)):
+        yield "".join(some).encode("utf-8", "replace")
+
+
+def _cut(
+    blocks: Iterator[bytes], settings: TextSettings, prefix: str, workers: int
+) -> Iterator[bytes]:
+    if settings.mode == "whitespace" and not settings.lowercase:
+        yield from blocks
+        return
+    with segmenter(settings, workers) as cut, ThreadPoolExecutor(workers) as pool:
+        yield from in_order(pool, lambda block: _cut_block(block, prefix, cut), blocks, workers)
+
+
+def _cut_block(block: bytes, prefix: str, cut: Callable[[DocumentBatch], Records]) -> bytes:
+    """Tokenize every line; labels stay, and a line without words stays a line."""
+    start = prefix.encode()
+    lines = block.removesuffix(b"\n").split(b"\n")
+    heads, texts = [], []
+    for line in lines:
+        words = line.split()
+        labels = [word for word in words if word.startswith(start)]
+        heads.append(b" ".join(labels))
+        texts.append(b" ".join(w for w in words if not w.startswith(start)) if labels else line)
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    records = cut(DocumentBatch(b"".join(texts), ends, [str(index) for index in range(len(texts))]))
+    bodies = records.data.replace(b"\x1f\x1e", b" ").replace(b"\x1f", b" ").split(b"\x1d")
+    result = [b""] * len(texts)
+    for number, body in zip(records.labels or [], bodies, strict=False):
+        result[int(number)] = body
+    return b"".join(head + b" " + body + b"\n" for head, body in zip(heads, result, strict=True))

@@ -1,0 +1,430 @@
+"""FastTextClassifier: labelled lines in, labels of new text out; `fit`, `predict`, `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from sememe.contract import Model
+from sememe.errors import ArtifactError, OptionError, WriteError
+from sememe.examples.labelled.rows import Note, silent
+from sememe.machine import provenance
+from sememe.models.fasttext.classifier import training, tuning
+from sememe.models.fasttext.classifier.config import LABEL_PREFIX, FastTextClassifierConfig
+from sememe.models.fasttext.classifier.lines import (
+    PLAIN,
+    label_name,
+    read_blocks,
+    source_name,
+    table_settings,
+)
+from sememe.models.fasttext.classifier.prediction import FoundLabels, LabelsResult, Predictor, score
+from sememe.models.fasttext.classifier.shrinking import Shrinking, shrink
+from sememe.models.fasttext.classifier.weights import (
+    ClassifierWeights,
+    from_file,
+    is_file_name,
+    read_weights,
+    to_file,
+    write_weights,
+)
+from sememe.models.fitting import Prepared, Request, fit
+from sememe.models.static.loop import HISTORY, Callback
+from sememe.models.static.model import FORMAT, open_manifest
+from sememe.options import changed
+from sememe.progress import History, Reporter, as_reporter
+from sememe.storage.folder import (
+    MANIFEST,
+    check_replaceable,
+    reads_artifact,
+    write_folder,
+    write_json,
+)
+from sememe.text.settings import TextSettings
+from sememe.vectors import SubwordVectors, WordVectors
+from sememe.vectors.formats.fasttext import read_model, readable, write_model
+
+
+class Prediction(NamedTuple):
+    """A label and its probability."""
+
+    label: str
+    probability: float
+
+
+class FastTextClassifier(Model):
+    """Labels of texts from the mean of their words' vectors (Joulin et al. 2016).
+
+    model = sememe.FastTextClassifier(word_ngrams=2).fit("train.txt")
+    model.predict("a gripping film")
+    """
+
+    kind = "fasttext-classifier"
+    config_class: ClassVar[Any] = FastTextClassifierConfig
+
+    def __init__(self, config: FastTextClassifierConfig | None = None, **options: Any) -> None:
+        """Take the options of FastTextClassifierConfig by name, or a complete config, or both."""
+        self.config = changed(config or FastTextClassifierConfig(), "FastTextClassifier", options)
+        self.text = PLAIN
+        self.history = History()
+        self.plan: dict[str, Any] = {}  # identifies the run that made it
+        self._weights: ClassifierWeights | None = None
+        self._predictor: Predictor | None = None
+        self._words: WordVectors | None = None
+
+    def __repr__(self) -> str:
+        if self._weights is None:
+            return "FastTextClassifier(not fitted)"
+        num_words = len(self._weights.words)
+        return f"FastTextClassifier({len(self.labels):,} labels, {num_words:,} words)"
+
+    def describe(self) -> dict[str, Any]:
+        """The kind and sizes, the options, the text settings, and the model's origin."""
+        if self._weights is None:
+            return super().describe()
+        more = {name: value for name, value in self.manifest().items() if name != "plan"}
+        return {**super().describe(), **more, "quantized": self.is_quantized}
+
+    def manifest(self) -> dict[str, Any]:
+        """What sememe.json says about the model, besides the layout of its tensors."""
+        return {
+            "kind": self.kind,
+            "format": FORMAT,
+            "words": len(self.weights.words),
+            "labels": len(self.weights.labels),
+            "dim": self.config.dim,
+            "config": self.config.to_dict(),
+            "text": self.text.to_dict(),
+            "plan": self.plan,
+            "metrics": self.history.last(),
+            "provenance": provenance(),
+        }
+
+    def fit(
+        self,
+        train: Any,
+        validation: Any = None,
+        *,
+        text: TextSettings | None = None,
+        start: Any = None,
+        autotune: str | float | None = None,
+        metric: str = "f1",
+        out: str | Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        checkpoint_minutes: float = 10.0,
+        callbacks: Sequence[Callback] = (),
+        progress: Reporter | bool | None = None,
+        **text_options: Any,
+    ) -> FastTextClassifier:
+        """Train on `train`: files of `__label__x text` lines, tables, or rows (text, label).
+
+        Words are separated by blanks, as in Facebook's program, unless text settings such as
+        language="zh" or lowercase=True are given. `start` gives pretrained vectors; `validation` is
+        scored at the end. `autotune` ("5m", or seconds) searches options on the validation set for
+        that time. With `out` the model is saved there, as a folder or a .bin file; a folder has
+        checkpoints next to it during training; `resume` continues from the last one; `overwrite`
+        allows replacing an existing model.
+        """
+
+        file = Path(out) if out is not None and is_file_name(Path(out)) else None
+        if file is not None and (resume or file.suffix.lower() == ".ftz"):
+            raise OptionError(f"{file}: only a folder can be resumed, and a .ftz is quantised.")
+        if file is not None and file.is_file() and not overwrite:
+            raise WriteError(f"{file} exists; choose another name, or --overwrite to replace it.")
+        if file is not None and file.is_dir():
+            raise OptionError(
+                f"{file} is a folder, but its name is that of a file; choose another."
+            )
+        request = Request(
+            start=start, dev=validation, out=None if file is not None else out, resume=resume,
+            overwrite=overwrite,
+            checkpoint_minutes=checkpoint_minutes, callbacks=callbacks,
+            reporter=as_reporter(progress),
+        )  # fmt: skip
+        settings = changed(text or PLAIN, "fit", text_options)
+        self.text = table_settings(
+            train, replace(settings, columns={}), request.reporter.note, named=settings.columns
+        )
+        if autotune is not None:
+            request.check(self.kind)
+            tuning.tune(self, train, validation, autotune, metric, request)
+        else:
+            fit(self, train, request)
+            self._validate(validation, request)
+        if file is not None:
+            self.save(file)
+        return self
+
+    def prepare(self, train: Any, request: Request) -> Prepared:
+        """Read the labelled text; return the run's plan and the function that trains."""
+        return training.prepare(self, train, request)
+
+    def _validate(self, validation: Any, request: Request) -> None:
+        """Score the validation set, and save the scores with the model."""
+        if validation is None:
+            return
+        result = self.evaluate(validation, on_note=request.reporter.note)
+        request.reporter.note(str(result))
+        self.history.append(
+            {"precision": result.precision, "recall": result.recall, "f1": result.f1}
+        )
+        if request.out is not None:
+            self.save(request.out)
+
+    @property
+    def weights(self) -> ClassifierWeights:
+        """The learned weights; raises an error if there are none."""
+        if self._weights is None:
+            raise OptionError("This classifier has not been fitted yet: call fit first.")
+        return self._weights
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the labels, most frequent first, without their prefix."""
+        prefix = self.config.label_prefix
+        return [label_name(word, prefix) for word in self.weights.labels]
+
+    @property
+    def words(self) -> WordVectors:
+        """The vectors of the words that have a row, most frequent first, and of all others."""
+        if self._words is None:
+            weights, config = self.weights, self.config
+            words, spellings = readable(weights.words)
+            pruned = None if weights.buckets is None else weights.kept()
+            self._words = SubwordVectors(
+                words, weights.input, minn=config.minn, maxn=config.maxn,
+                bucket=None if pruned is None else config.bucket, pruned=pruned,
+                spellings=spellings,
+            )  # fmt: skip
+            self._words.text = self.text
+        return self._words
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the rows are quantized to bytes."""
+        return not isinstance(self.weights.input, np.ndarray)
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model prepared for prediction."""
+        if self._predictor is None:
+            self._predictor = Predictor(self.weights, self.config)
+        return self._predictor
+
+    def adopt(self, weights: ClassifierWeights) -> None:
+        """Take over what was learned."""
+        self._weights, self._predictor, self._words = weights, None, None
+
+    def take_over(self, other: FastTextClassifier) -> None:
+        """Take over the state of another classifier, options included."""
+        self.config, self.text = other.config, other.text
+        self.history, self.plan = other.history, other.plan
+        self.adopt(other.weights)
+
+    def predict(self, data: str | Iterable[str], k: int = 1, threshold: float = 0.0) -> Any:
+        """The `k` most likely labels of a text, or a list of them for each of many texts.
+
+        Labels below the probability `threshold` are dropped; k = -1 gives all.
+        """
+        texts = [data] if isinstance(data, str) else data
+        blocks = read_blocks(
+            texts, self.text, self.config.label_prefix, self.config.num_workers, has_labels=False
+        )
+        found = [
+            answer for block in self._found(blocks, k, threshold) for answer in self._named(block)
+        ]
+        return found[0] if isinstance(data, str) else found
+
+    def predict_file(
+        self, source: Any, k: int = 1, threshold: float = 0.0
+    ) -> Iterator[list[Prediction]]:
+        """Predict each line of files or of standard input ("-"); labels in them are ignored."""
+        for block in self.predict_blocks(source, k, threshold):
+            yield from self._named(block)
+
+    def predict_lines(
+        self,
+        data: Any,
+        *,
+        k: int = 1,
+        threshold: float = 0.0,
+        has_chances: bool = False,
+        to_json: Callable[[Any], str] | None = None,
+        **reading: Any,
+    ) -> Iterator[str]:
+        """One line for each line of files: its labels, with probabilities if requested, or JSON."""
+        model = self._for_lines(data, has_labels=False, **reading)
+        names = [*model.labels, ""]  # -1, no label, takes the last
+        for found in model.predict_blocks(data, k, threshold, reading.get("on_note") or silent):
+            if to_json is None and not has_chances and found.label_ids.shape[1] == 1:
+                yield from (names[label] for label in found.label_ids[:, 0].tolist())
+                continue
+            for own in model._named(found):
+                if to_json is not None:
+                    yield to_json({"labels": [one._asdict() for one in own]})
+                elif has_chances:
+                    yield " ".join(f"{one.label} {one.probability:.6g}" for one in own)
+                else:
+                    yield " ".join(one.label for one in own)
+
+    def _for_lines(
+        self,
+        data: Any,
+        *,
+        has_labels: bool = True,
+        label_prefix: str = LABEL_PREFIX,
+        columns: Any = None,
+        skip_bad: bool = False,
+        encoding: str = "",
+        on_note: Note | None = None,
+    ) -> FastTextClassifier:
+        """The model for these files: their columns, and their label prefix."""
+        if skip_bad:
+            raise OptionError("skip_bad is for fine-tuned tasks; a classifier knows no bad lines.")
+        model = copy(self)
+        settings = replace(self.text, encoding=encoding or self.text.encoding)
+        model.text = table_settings(
+            data, settings, on_note or silent, named=columns, has_labels=has_labels
+        )
+        if label_prefix not in (LABEL_PREFIX, self.config.label_prefix):
+            model.config = replace(self.config, label_prefix=label_prefix)
+            model.adopt(self.weights)
+        return model
+
+    def predict_blocks(
+        self, source: Any, k: int = 1, threshold: float = 0.0, note: Note = silent
+    ) -> Iterator[FoundLabels]:
+        """Like `predict_file`; yields label ids and probabilities of many lines at a time."""
+        settings = table_settings(source, self.text, has_labels=False)
+        blocks = read_blocks(
+            source, settings, self.config.label_prefix, self.config.num_workers, note=note
+        )
+        return self._found(blocks, k, threshold)
+
+    def _found(self, blocks: Iterable[bytes], k: int, threshold: float) -> Iterator[FoundLabels]:
+        if k != -1 and k < 1:
+            raise OptionError(f"k must be 1 or more, or -1 for every label, not {k}.")
+        if not 0 <= threshold <= 1:
+            raise OptionError(f"threshold must be between 0 and 1, not {threshold}.")
+        num_labels = len(self.weights.labels)
+        return self.predictor.predict_all(blocks, num_labels if k == -1 else k, threshold)
+
+    def _named(self, found: FoundLabels) -> Iterator[list[Prediction]]:
+        names = self.labels
+        all_ids, all_chances = found.label_ids.tolist(), found.chances.tolist()
+        for ids, chances in zip(all_ids, all_chances, strict=True):
+            if ids[-1] >= 0:
+                yield [*map(Prediction, map(names.__getitem__, ids), chances)]
+            else:
+                yield [
+                    Prediction(names[label], chance)
+                    for label, chance in zip(ids, chances, strict=True)
+                    if label >= 0
+                ]
+
+    def evaluate(
+        self, data: Any, k: int = 1, threshold: float = 0.0, **reading: Any
+    ) -> LabelsResult:
+        """Score the first `k` predictions on labelled files or rows: precision, recall, F1."""
+        model = self._for_lines(data, **reading)
+        prefix, workers = model.config.label_prefix, model.config.num_workers
+        blocks = read_blocks(
+            data, model.text, prefix, workers, note=reading.get("on_note") or silent
+        )
+        found = model._found(blocks, k, threshold)
+        return score(found, model.labels, k, threshold, source_name(data, "The data"))
+
+    def embed(
+        self, texts: Sequence[str], *, pool: str = "mean", layers: Any = "last"
+    ) -> np.ndarray:
+        """The mean over the words and n-grams of each text, (texts, D): the classifier's input.
+
+        `pool="max"` takes the maximum over the words alone.
+        """
+        self.check_list(texts)
+        if pool != "mean" or layers != "last":
+            return self.words.embed(texts, pool=pool, layers=layers)
+        blocks = read_blocks(
+            texts, self.text, self.config.label_prefix, self.config.num_workers, has_labels=False
+        )
+        parts = [self.predictor.embed(block) for block in blocks]
+        return np.concatenate(parts) if parts else np.empty((0, self.config.dim), np.float32)
+
+    @staticmethod
+    def check_quantize(**options: Any) -> None:
+        """Refuse options that `quantize` could not follow, before a model is trained."""
+        Shrinking(**options)
+
+    def quantize(
+        self,
+        *,
+        cutoff: int = 0,
+        retrain: Any = None,
+        qnorm: bool = False,
+        qout: bool = False,
+        dsub: int = 2,
+        epochs: int = 5,
+        learning_rate: float = 0.05,
+        progress: Reporter | bool | None = None,
+    ) -> FastTextClassifier:
+        """Compress the model: each `dsub` dimensions of a row become one byte.
+
+        `cutoff` keeps that many rows, those with the largest norm, and `retrain` names the training
+        text on which they are retrained for `epochs`; `qnorm` quantizes the rows' norms separately,
+        `qout` quantizes the labels' rows too.
+        """
+
+        if self.is_quantized:
+            raise OptionError("This model is quantised already.")
+        options = Shrinking(
+            cutoff=cutoff, qnorm=qnorm, qout=qout, dsub=dsub, epochs=epochs,
+            learning_rate=learning_rate,
+        )  # fmt: skip
+        return shrink(self, options, retrain, as_reporter(progress))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder, or as a .bin or .ftz file of Facebook's program."""
+        path = Path(path)
+        if not is_file_name(path):
+            check_replaceable(path, self.kind)
+            with write_folder(path) as scratch:
+                details = write_weights(scratch, self.weights)
+                self.history.save(scratch / HISTORY)
+                write_json(scratch / MANIFEST, {**self.manifest(), **details})
+            return
+        if (path.suffix.lower() == ".ftz") != self.is_quantized:
+            wanted = ".ftz" if self.is_quantized else ".bin"
+            raise OptionError(
+                f"{path}: the file name of this model must end in {wanted}: .ftz files are "
+                "quantised, .bin files are not."
+            )
+        write_model(path, to_file(self.weights, self.config))
+
+    @classmethod
+    @reads_artifact
+    def load(cls, path: str | Path, *, label_prefix: str = LABEL_PREFIX) -> FastTextClassifier:
+        """Open a model folder, or a .bin or .ftz file of Facebook's program.
+
+        Such files do not store the label prefix: `label_prefix` gives it.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise ArtifactError(f"There is no model at {path}.")
+        if path.is_dir():
+            otherwise = (
+                "which gives no labels; sememe finetune and sememe train fasttext --supervised "
+                "make models that do"
+            )
+            model, manifest = open_manifest(cls, path, otherwise)
+            model.adopt(read_weights(path, manifest, model.config))
+            return model
+        config, weights = from_file(read_model(path), path, label_prefix)
+        model = cls(config)
+        model.adopt(weights)
+        return model

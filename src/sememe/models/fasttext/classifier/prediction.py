@@ -1,0 +1,321 @@
+"""Predicting labels on all cores: blocks of lines in, the most likely labels of each line out.
+
+Scores on labelled lines: precision, recall and F1, over all labels and for each.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sememe.errors import InputError
+from sememe.examples.windows import build_tree
+from sememe.machine import in_order
+from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.models.fasttext.classifier.dictionary import (
+    Expanded,
+    chosen_types,
+    expand,
+    rows_of_types,
+    scan,
+    words_as_block,
+)
+from sememe.models.fasttext.classifier.kernels import (
+    best_labels,
+    mean_codes,
+    mean_rows,
+    tree_children,
+)
+from sememe.models.fasttext.classifier.line_kernels import (
+    NO_LABEL,
+    UNKNOWN,
+    build_slots,
+    find_types,
+    has_prefix,
+    map_buckets,
+)
+from sememe.models.fasttext.classifier.training import loss_number
+from sememe.models.fasttext.classifier.weights import ClassifierWeights, dense
+from sememe.progress import baseline_remark, few_remark, format_score, jsonable
+from sememe.tokens.ngrams import check_options, keep_ngrams
+from sememe.tokens.vocabulary import Vocabulary, read_only
+from sememe.vectors.subwords import QuantizedMatrix
+
+_LINES = 4_096  # whose hidden vectors are in memory at once
+_SMALL = 1 << 26
+# A table of all buckets is fast; if a file has more buckets than this, the few that have a row are
+# searched instead.
+_MOST_PLACES = 1 << 26
+
+
+class FoundLabels(NamedTuple):
+    """Predictions of a block of lines: (B, K) label ids, -1 after the last, probabilities."""
+
+    label_ids: np.ndarray
+    chances: np.ndarray
+    lines: Expanded
+
+
+class Predictor:
+    """A model prepared for prediction: a table of its words, flat matrices, the tree."""
+
+    def __init__(self, weights: ClassifierWeights, config: FastTextClassifierConfig) -> None:
+
+        self.weights, self.config = weights, config
+        self._num_words, self._num_labels = len(weights.words), len(weights.labels)
+        known = words_as_block(_joined(weights.words, weights.labels))
+        self._known = (np.array(known.data), known.starts + known.sizes, known.hashes)
+        self._slots = np.full(1 << (2 * len(known.hashes) + 2).bit_length(), -1, np.int32)
+        build_slots(known.hashes, self._slots)
+        self._prefix = np.frombuffer(config.label_prefix.encode(), np.uint8)
+        self._places = np.empty(0, np.int32)
+        self._kept: np.ndarray | None = None
+        if config.has_buckets:
+            check_options(self._num_words, config.minn, config.maxn, config.bucket)
+            if weights.buckets is not None and config.bucket > _MOST_PLACES:
+                self._kept = weights.kept()
+            else:
+                self._places = weights.places(config.bucket)
+        self._output = read_only(dense(weights.output).reshape(-1))
+        self._flat_input = _flat(weights.input) if isinstance(weights.input, np.ndarray) else None
+        self._norms = np.empty(0, np.float32)
+        if isinstance(weights.input, QuantizedMatrix) and weights.input.norm_codes is not None:
+            self._norms = weights.input.norms(np.arange(len(weights.input)))
+        self._loss = loss_number(config.loss)
+        self._children = _children(weights, config)
+        steps = np.arange(513, dtype=np.float32) * 16 / 512 - 8
+        self._table = (1.0 / (1.0 + np.exp(-steps.astype(np.float64)))).astype(np.float32)
+
+    def read(self, text: bytes) -> Expanded:
+        """The rows and labels of a block of lines."""
+
+        block, config, num_words = scan(text), self.config, self._num_words
+        places = np.empty(len(block.starts), np.int32)
+        arena, ends, hashes = self._known
+        types = (block.data, block.starts, block.sizes)
+        find_types(*types, block.hashes, arena, ends, hashes, self._slots, places)
+        is_label = np.zeros(len(places), np.bool_)
+        # Facebook's program stores the kind of each word; the prefix decides only for others.
+        has_prefix(*types, self._prefix, is_label)
+        kinds = np.where(places >= num_words, num_words - 2 - places, places)
+        kinds[places < 0] = np.where(is_label, NO_LABEL, UNKNOWN)[places < 0]
+        kinds = kinds.astype(np.int32)
+        subwords = None
+        if config.maxn:
+            all_types = chosen_types(*types, block.counts, np.arange(len(kinds)))
+            subwords = rows_of_types(all_types, kinds, config, num_words)
+        found = expand(
+            block.tokens, block.line_ends, kinds, block.hashes, subwords, 0, config, num_words
+        )
+        if self._kept is not None and self.weights.is_pruned:
+            ends, items = keep_ngrams(found.ends, found.items, num_words, self._kept)
+            found = found._replace(ends=ends, items=items)
+        elif self._kept is not None:
+            found = found._replace(items=self._searched(found.items, self._kept))
+        elif len(self._places):
+            num_items = map_buckets(found.items, found.ends, num_words, self._places)
+            found = found._replace(items=found.items[:num_items])
+        return found
+
+    def _searched(self, items: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Rows instead of buckets; `num_rows` stands for the zeros of an n-gram without a row."""
+        order = np.searchsorted(kept[:, 0], items - self._num_words)
+        known = np.vstack([kept, (-1, 0)])[np.minimum(order, len(kept))]
+        is_kept = known[:, 0] == items - self._num_words
+        rows = np.where(is_kept, self._num_words + known[:, 1], self.weights.num_rows)
+        return np.where(items < self._num_words, items, rows).astype(np.int32)
+
+    def predict(self, text: bytes, k: int, threshold: float) -> FoundLabels:
+        """The `k` most likely labels of each line among those that reach `threshold`."""
+
+        lines = self.read(text)
+        num_lines = len(lines.ends)
+        sizes = np.diff(lines.ends, prepend=0)
+        k = min(k, self._num_labels)
+        label_ids = np.empty((num_lines, k), np.int32)
+        chances = np.zeros((num_lines, k), np.float32)
+        for first in range(0, num_lines, _LINES):
+            last = min(first + _LINES, num_lines)
+            best_labels(
+                self._loss, self._hidden(lines, first, last), sizes[first:last], self._output,
+                self._num_labels, self._children, self._table, np.float32(threshold),
+                label_ids[first:last], chances[first:last],
+            )  # fmt: skip
+        return FoundLabels(label_ids, chances, lines)
+
+    def _hidden(self, lines: Expanded, first: int, last: int) -> np.ndarray:
+        """The mean of the rows of each line, (B, D)."""
+
+        matrix: Any = self.weights.input
+        hidden_BD = np.empty((last - first, matrix.shape[1]), np.float32)
+        span = (lines.items, lines.ends, first, last)
+        if self._flat_input is None:
+            quantizer = matrix.quantizer
+            mean_codes(
+                *span, read_only(matrix.codes), read_only(quantizer.centroids),
+                quantizer.part_size, quantizer.last_part_size, self._norms, hidden_BD,
+            )  # fmt: skip
+        else:
+            rows = np.empty(int(np.diff(lines.ends, prepend=0).max(initial=0)), np.int64)
+            mean_rows(*span, *self._flat_input, len(matrix), rows, hidden_BD)
+        return hidden_BD
+
+    def predict_all(
+        self, texts: Iterable[bytes], k: int, threshold: float
+    ) -> Iterator[FoundLabels]:
+        """Predict blocks of lines in threads; yield results in order, few at a time."""
+        workers = self.config.num_workers
+        with ThreadPoolExecutor(workers) as pool:
+            yield from in_order(
+                pool, lambda text: self.predict(text, k, threshold), texts, 2 * workers
+            )
+
+    def embed(self, text: bytes) -> np.ndarray:
+        """The hidden vector of each line, (B, D)."""
+        lines = self.read(text)
+        return self._hidden(lines, 0, len(lines.ends))
+
+
+def _joined(words: Vocabulary, labels: Vocabulary) -> Vocabulary:
+    (data, ends), (more, more_ends) = words.to_arrays(), labels.to_arrays()
+    return Vocabulary(
+        np.concatenate([data, more]),
+        np.concatenate([ends, more_ends + len(data)]),
+        np.concatenate([words.counts, labels.counts]),
+    )
+
+
+def _children(weights: ClassifierWeights, config: FastTextClassifierConfig) -> np.ndarray:
+    if config.loss != "hierarchical":
+        return np.empty(0, np.int64)
+
+    children = np.zeros(2 * len(weights.labels) - 2, np.int64)
+    tree = build_tree(np.asarray(weights.labels.counts))
+    tree_children(tree.starts, tree.nodes, tree.codes, children)
+    return children
+
+
+def _flat(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+    """(all values concatenated, floats from one row to the next).
+
+    A memory map of Facebook's file may start at any byte; kernels would be compiled again for such
+    arrays, which takes longer than copying a small one.
+    """
+    if not matrix.flags.aligned and matrix.nbytes < _SMALL:
+        matrix = matrix.copy()
+    width = matrix.strides[0] // 4 if len(matrix) > 1 else matrix.shape[1]
+    size = (len(matrix) - 1) * width + matrix.shape[1] if len(matrix) else 0
+    flat = np.lib.stride_tricks.as_strided(np.asarray(matrix), (size,), (4,), writeable=False)
+    return flat, width
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """Precision, recall and F1 of one label."""
+
+    label: str
+    precision: float
+    recall: float
+    f1: float
+    num_true: int
+    num_predicted: int
+
+
+@dataclass(frozen=True)
+class LabelsResult:
+    """Precision and recall of the first k labels, over all lines together (micro averages)."""
+
+    num_examples: int
+    num_skipped: int  # lines without a known label or without words
+    k: int
+    threshold: float
+    precision: float
+    recall: float
+    f1: float
+    labels: list[LabelScore]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The metrics for JSON; NaN, from a division by zero, becomes null."""
+        return {**jsonable(vars(self)), "labels": [jsonable(vars(one)) for one in self.labels]}
+
+    def table(self, name: str) -> tuple[Sequence[str], list[Sequence[Any]], str]:
+        """Headings and rows to print, one for each label and one for all, and a title."""
+        headings = ("label", f"precision at {self.k}", f"recall at {self.k}", "F1", "occurs")
+        rows = [
+            (one.label, *map(format_score, (one.precision, one.recall, one.f1)), one.num_true)
+            for one in self.labels
+        ]
+        overall = map(format_score, (self.precision, self.recall, self.f1))
+        return headings, [*rows, ("all", *overall, sum(one.num_true for one in self.labels))], ""
+
+    def summary(self, name: str) -> str:
+        """The table says it all."""
+        return ""
+
+    @property
+    def remark(self) -> str:
+        """A sentence about skipped lines, the majority baseline and scores from few examples."""
+        skipped = (
+            f"{self.num_examples:,} examples; {self.num_skipped:,} lines without a known label "
+            "or word were left out."
+        )
+        given = [one.label for one in self.labels if one.num_predicted]
+        majority = max((one.num_true for one in self.labels), default=0) / max(1, self.num_examples)
+        only = given[0] if len(given) == 1 else ""
+        is_one_each = self.k == 1 and not self.threshold and len(self.labels) > 1
+        baseline = baseline_remark(self.precision, majority, only) if is_one_each else ""
+        parts = (skipped if self.num_skipped else "", baseline, few_remark(self.num_examples))
+        return " ".join(filter(None, parts))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.num_examples:,} examples: precision at {self.k} {self.precision:.4f}, "
+            f"recall {self.recall:.4f}, F1 {self.f1:.4f}"
+        )
+
+
+def score(
+    blocks: Iterable[FoundLabels], names: list[str], k: int, threshold: float, source: str
+) -> LabelsResult:
+    """Compare predictions with the labels of the lines."""
+    num_true = np.zeros(len(names), np.int64)
+    num_predicted, num_right = np.zeros_like(num_true), np.zeros_like(num_true)
+    num_examples, num_lines = 0, 0
+    for found in blocks:
+        lines = found.lines
+        num_labels = np.diff(lines.label_ends, prepend=0)
+        is_asked = (num_labels > 0) & (np.diff(lines.ends, prepend=0) > 0)
+        num_examples += int(is_asked.sum())
+        num_lines += len(is_asked)
+        line_of_label = np.repeat(np.arange(len(is_asked)), num_labels)
+        true_ids = lines.labels[is_asked[line_of_label]]
+        true_lines = line_of_label[is_asked[line_of_label]]
+        asked = np.where(is_asked[:, None], found.label_ids, -1)
+        line_of_guess, place = np.nonzero(asked >= 0)
+        guesses = asked[line_of_guess, place]
+        num_true += np.bincount(true_ids, minlength=len(names))
+        num_predicted += np.bincount(guesses, minlength=len(names))
+        is_right = np.isin(line_of_guess * len(names) + guesses, true_lines * len(names) + true_ids)
+        num_right += np.bincount(guesses[is_right], minlength=len(names))
+    if not num_examples:
+        raise InputError(
+            f"{source} has no line with a label that the model knows: nothing to score."
+        )
+    right, predicted, true = int(num_right.sum()), int(num_predicted.sum()), int(num_true.sum())
+    return LabelsResult(
+        num_examples, num_lines - num_examples, k, threshold, _ratio(right, predicted),
+        _ratio(right, true), _ratio(2 * right, predicted + true),
+        [
+            LabelScore(name, _ratio(r, p), _ratio(r, t), _ratio(2 * r, p + t), t, p)
+            for name, r, p, t in zip(
+                names, num_right.tolist(), num_predicted.tolist(), num_true.tolist(), strict=True
+            )
+        ],
+    )  # fmt: skip

@@ -1,0 +1,261 @@
+"""Train a classifier: labelled lines in, updated matrices out.
+
+Lines are encoded once, checked, shuffled and split into steps, whose order changes in each epoch as
+a function of the seed. With one worker the steps update the matrices directly; with more, see
+`kernels`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.rows import Note, silent
+from sememe.examples.windows import alias_table, build_tree
+from sememe.machine import is_first_use
+from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.models.fasttext.classifier.dictionary import Lines, encode, in_parts
+from sememe.models.fasttext.classifier.kernels import shuffle, start_rows, train_lines
+from sememe.models.fasttext.classifier.lines import is_path, read_blocks, source_name
+from sememe.models.fasttext.classifier.weights import ClassifierWeights
+from sememe.models.fitting import Plan, Prepared, Request
+from sememe.models.static.loop import StaticRun, lasting, run_steps
+from sememe.models.static.model import matrix
+from sememe.models.word2vec.training import take_start
+from sememe.randomness import stream_key
+from sememe.text.settings import TextSettings
+from sememe.text.sources import find_sources
+from sememe.vectors import WordVectors, load
+
+if TYPE_CHECKING:
+    from sememe.models.fasttext.classifier.model import FastTextClassifier
+
+START, DRAWS, ORDER = 12, 13, 14  # purposes of random streams; 11 mixes the lines
+NOISE_EXPONENT = 0.5  # as Facebook's program draws noise labels
+_HOT = 64  # words of which each worker has a copy of its own
+_MOST_OUTPUTS = 256  # with more labels they are shared: lines rarely change the same
+_STEP_TOKENS = 16_384
+_MERGE_LINES = 64
+
+
+def loss_number(loss: str) -> int:
+    """The number of a loss in the kernels."""
+    return ("softmax", "hierarchical", "ova", "negative").index(loss)
+
+
+class ClassifierRun(StaticRun):
+    """The state of a training, and the work of one step."""
+
+    def __init__(self, config: FastTextClassifierConfig, lines: Lines) -> None:
+
+        self.config, self.lines = config, lines
+        self.num_workers, self.start_rate = config.num_workers, config.learning_rate
+        self.tokens_per_epoch = lines.num_tokens
+        self.num_outputs = len(lines.labels)
+        has_own = self.num_workers > 1 and self.num_outputs <= _MOST_OUTPUTS
+        self.num_hot = min(_HOT, len(lines.words)) if has_own else 0
+        self.merge_every = max(1, _MERGE_LINES // self.num_workers) if has_own else 0
+        num_own = self.num_workers if has_own else 0
+        self._input = matrix(lines.num_rows + num_own * self.num_hot, config.dim)
+        self._output = matrix(self.num_outputs * (1 + num_own), config.dim)
+        self.matrices = {
+            "input": self._input[: lines.num_rows],
+            "output": self._output[: self.num_outputs],
+        }
+        num_lines = len(lines)
+        tokens_per_line = max(1, lines.num_tokens // max(1, num_lines))
+        # A small text still has enough steps for every thread.
+        most = max(1, num_lines // (4 * self.num_workers))
+        self.step_lines = min(max(1, _STEP_TOKENS // tokens_per_line), most)
+        self.steps_per_epoch = -(-num_lines // self.step_lines)
+        self.num_steps = self.steps_per_epoch * config.epochs
+        self._tree, self._noise = self._prepare_loss()
+        self._orders: dict[int, np.ndarray] = {}
+        self._lock = threading.Lock()
+        self._num_spaces = 0
+
+    def _prepare_loss(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        tree = (np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.uint8))
+        noise = (np.zeros(1, np.uint64), np.zeros(1, np.int32))
+        counts = np.asarray(self.lines.labels.counts)
+        if self.config.loss == "hierarchical":
+            built = build_tree(counts)
+            tree = (built.starts, built.nodes, built.codes)
+        elif self.config.loss == "negative":
+            noise = alias_table(counts, NOISE_EXPONENT)
+        return tree, noise
+
+    def begin(self) -> None:
+        """Fill the input matrix with noise."""
+
+        lines, dim = self.lines, self.config.dim
+        # A bucket's row starts from the same values whichever other buckets occur.
+        num_words = len(lines.words)
+        ids = np.concatenate([np.arange(num_words), num_words + lines.buckets.astype(np.int64)])
+        key = np.uint64(stream_key(self.config.seed, START))
+        reach = np.float32(1.0 / dim)
+        in_parts(
+            self.num_workers,
+            lambda first, last: start_rows(
+                self._input[first:last], ids[first:last], dim, reach, key
+            ),
+            len(ids),
+        )
+
+    def new_space(self) -> tuple[int, np.ndarray, np.ndarray]:
+        """A worker's number, its float buffer and its row buffer for two lines."""
+        with self._lock:
+            worker, self._num_spaces = self._num_spaces, self._num_spaces + 1
+        width = self._input.shape[1]
+        num_floats = width * (2 + self.num_hot + self.num_outputs) + self.num_outputs + 16
+        rows = np.empty(2 * max(1, self.lines.longest), np.int64)
+        return worker % self.num_workers, np.zeros(num_floats, np.float32), rows
+
+    def span(self, step: int) -> tuple[int, int, int]:
+        """(epoch, first line, end of the lines) of a step."""
+
+        epoch, part = divmod(step, self.steps_per_epoch)
+        with self._lock:
+            if epoch not in self._orders:
+                order = np.arange(self.steps_per_epoch)
+                shuffle(order, np.uint64(stream_key(self.config.seed, ORDER, epoch)))
+                self._orders[epoch] = order
+                self._orders.pop(epoch - 2, None)
+            first = int(self._orders[epoch][part]) * self.step_lines
+        return epoch, first, min(first + self.step_lines, len(self.lines))
+
+    def step(self, step: int, space: Any, stats: np.ndarray) -> None:
+        """Train on the lines of `step`."""
+
+        worker, floats, rows = space
+        epoch, first, last = self.span(step)
+        lines, config = self.lines, self.config
+        train_lines(
+            loss_number(config.loss), first, last, lines.ends, lines.items,
+            lines.type_ends, lines.type_rows, len(lines.words), lines.label_ends, lines.label_ids,
+            self._input.reshape(-1), self._output.reshape(-1), self._input.shape[1],
+            self.num_outputs, *self._tree, *self._noise, config.negatives,
+            np.uint64(stream_key(config.seed, DRAWS, epoch)),
+            np.float32(self.rate_at(step)), np.float32(self.rate_at(step + 1)),
+            worker, lines.num_rows, self.num_hot, self.merge_every, floats, rows, stats,
+        )  # fmt: skip
+
+    def _lines_at(self, step: int) -> int:
+        epoch, part = divmod(step, self.steps_per_epoch)
+        num_lines = len(self.lines)
+        return epoch * num_lines + min(part * self.step_lines, num_lines)
+
+    def words_at(self, step: int) -> int:
+        """Tokens before `step`, assuming lines of average length."""
+        return self._lines_at(step) * self.lines.num_tokens // len(self.lines)
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate at the start of a step: linear decay to 0."""
+        total = len(self.lines) * self.config.epochs
+        return self.config.learning_rate * (1.0 - self._lines_at(step) / total)
+
+    def hand_over(self, model: Any, *, is_final: bool) -> None:
+        """Give the matrices to the model, without padding; copies while training changes them."""
+        lines, dim = self.lines, self.config.dim
+        input, output = (rows[:, :dim] for rows in self.matrices.values())
+        if not is_final:
+            input, output = input.copy(), output.copy()
+        weights = ClassifierWeights(
+            words=lines.words, labels=lines.labels, num_tokens=lines.num_tokens,
+            buckets=lines.buckets, input=input, output=output,
+        )  # fmt: skip
+        model.adopt(weights)
+
+    def start_message(self) -> str:
+        """One line that describes the training about to start."""
+        lines, config = self.lines, self.config
+        return (
+            f"{len(lines):,} lines, {len(lines.labels):,} labels, {len(lines.words):,} words"
+            f"{f', {len(lines.buckets):,} n-gram rows' if config.has_buckets else ''}, "
+            f"{config.epochs} epochs: {config.loss}, {config.dim} dimensions, "
+            f"{config.num_workers} workers"
+        )
+
+
+def read_lines(
+    source: Any,
+    config: FastTextClassifierConfig,
+    text: TextSettings,
+    start: WordVectors | None,
+    note: Note = silent,
+) -> tuple[Lines, str]:
+    """Encode labelled text, and raise an error if it cannot be trained on; (lines, their hash)."""
+    digest = hashlib.blake2b(digest_size=16)
+    num_read = 0
+
+    def hashed() -> Iterator[bytes]:
+        nonlocal num_read
+        for block in read_blocks(source, text, config.label_prefix, config.num_workers, note=note):
+            digest.update(block)
+            num_read += block.count(b"\n") + (not block.endswith(b"\n"))
+            yield block
+
+    lines = encode(hashed(), config, start.vocabulary if start is not None else None)
+    _check(lines, config, source)
+    if len(lines) < num_read:
+        note(f"{num_read - len(lines):,} of {num_read:,} lines have no label or word: left out.")
+    return lines, digest.hexdigest()
+
+
+def _check(lines: Lines, config: FastTextClassifierConfig, source: Any) -> None:
+    name = source_name(source, "The training data")
+    if not lines.num_tokens:
+        raise InputError(f"{name} is empty: there is no training data.")
+    if not len(lines.labels):
+        rare = f" and occurs {config.min_count_label:,} times" if config.min_count_label > 1 else ""
+        raise InputError(
+            f"{name} has no label: no word of it starts with {config.label_prefix}{rare}. Lines "
+            f"look like “{config.label_prefix}good a fine film”; label_prefix can be another."
+        )
+    if len(lines.labels) == 1:
+        raise InputError(f"{name} has one label only, {lines.labels[0]}: it needs at least two.")
+    if not len(lines):
+        raise InputError(
+            f"{name} has no line with both a label and a word that occurs {config.min_count:,} "
+            "times: lower min_count or add text."
+        )
+
+
+def _open_start(start: Any, config: FastTextClassifierConfig) -> WordVectors | None:
+    if start is None:
+        return None
+    vectors = start if isinstance(start, WordVectors) else load(start)
+    if vectors.dim != config.dim:
+        raise OptionError(
+            f"The vectors to start from have {vectors.dim} numbers; dim is {config.dim}."
+        )
+    return vectors
+
+
+def prepare(model: FastTextClassifier, train: Any, request: Request) -> Prepared:
+    """Read labelled text; return the run's plan and the function that trains."""
+    reporter, config = request.reporter, model.config
+    if is_path(request.dev):
+        find_sources(request.dev)  # refuses what is not there before an hour of training
+    if is_first_use():
+        reporter.note("Compiling the kernels: once for this version, about half a minute.")
+    start = _open_start(request.start, config)
+    with reporter.task("reading", None, "tokens") as task:
+        lines, content = read_lines(train, config, model.text, start, reporter.note)
+        task.update(lines.num_tokens)
+
+    def begin(run: ClassifierRun) -> None:
+        run.begin()
+        if start is not None:
+            take_start(run.matrices["input"], lines.words, start, config.dim)
+
+    plan: Plan = {"config": lasting(config), "content": content, "text": model.text.to_dict()}
+    own: Any = model
+    return Prepared(
+        plan, lambda: run_steps(own, plan, request, lambda: ClassifierRun(config, lines), begin)
+    )

@@ -1,0 +1,1 @@
+"""GloVe: vectors whose dot products approximate the logarithms of co-occurrence counts."""

@@ -1,0 +1,1 @@
+"""GPT: Transformer decoder that predicts the next token."""

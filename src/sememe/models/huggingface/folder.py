@@ -1,0 +1,401 @@
+"""Read and write model folders of `transformers`.
+
+A folder has config.json (only fields that `transformers` knows), its tensors, the files of the
+tokenizer, and our sememe.json. Tensors are safetensors, in one file or in shards; pickles can only
+be converted to safetensors, without running their code.
+
+In their BERT, queries, keys and values are three matrices, in ours one; their GPTs store matrices
+transposed; their embedding table ends with the vocabulary, ours is padded. Names are stored without
+the leading `bert.` or `transformer.`, which some files have and others do not.
+"""
+
+import os
+import pickle
+import re
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from sememe.errors import ArtifactError, WriteError
+from sememe.machine import provenance
+from sememe.models.bert.config import BERTConfig
+from sememe.models.bert.network import BERTNetwork
+from sememe.models.gpt.config import GPTConfig
+from sememe.models.gpt.network import GPTNetwork
+from sememe.models.huggingface.layout import (
+    CONFIG,
+    INDEX,
+    PICKLES,
+    TENSORS,
+    network_config,
+    to_huggingface,
+)
+from sememe.models.language.model import FORMAT
+from sememe.storage.folder import (
+    MANIFEST,
+    check_replaceable,
+    manifest_in,
+    open_regular,
+    read_errors,
+    read_json,
+    write_folder,
+    write_json,
+)
+from sememe.storage.tensors import tensor_shapes, write_tensors
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.training.weights import check_finite
+
+Network = BERTNetwork | GPTNetwork
+
+
+class Place(NamedTuple):
+    """A part of one of our tensors."""
+
+    name: str  # of our parameter
+    first_row: int = 0
+    num_rows: int | None = None  # None: all
+    is_transposed: bool = False
+
+    def of(self, tensors: dict[str, Tensor]) -> Tensor:
+        """The part as a view in the other file's layout; writing to it writes to the network."""
+        tensor = tensors[self.name]
+        if self.num_rows is not None:
+            tensor = tensor[self.first_row : self.first_row + self.num_rows]
+        return tensor.T if self.is_transposed else tensor
+
+
+def tensors_of(network: nn.Module) -> dict[str, Tensor]:
+    """Our parameters and tables by name."""
+    return {name: tensor.detach() for name, tensor in network.state_dict(keep_vars=True).items()}
+
+
+def places_of(network: Network) -> dict[str, Place]:
+    """Their names, without the prefix, and the part of our network for each tensor."""
+    return _bert_places(network) if isinstance(network, BERTNetwork) else _gpt_places(network)
+
+
+def prefix_of(network: Network, name: str) -> str:
+    """The prefix that `transformers` gives a name in its own files."""
+    if isinstance(network, GPTNetwork):
+        return "transformer."
+    return "" if name.startswith("cls.") else "bert."
+
+
+def _affine(theirs: str, ours: str) -> dict[str, Place]:
+    return {f"{theirs}.{part}": Place(f"{ours}.{part}") for part in ("weight", "bias")}
+
+
+def _bert_places(network: BERTNetwork) -> dict[str, Place]:
+    vocab_size, width = network.config.vocab_size, network.config.width
+    places = {
+        "embeddings.word_embeddings.weight": Place("embedding.tokens.weight", 0, vocab_size),
+        "embeddings.position_embeddings.weight": Place("embedding.positions.weight"),
+        "embeddings.token_type_embeddings.weight": Place("embedding.segments.weight"),
+        **_affine("embeddings.LayerNorm", "embedding.norm"),
+    }
+    for index in range(network.config.num_layers):
+        theirs, ours = f"encoder.layer.{index}", f"stack.blocks.{index}"
+        for number, part in enumerate(("query", "key", "value")):
+            for kind in ("weight", "bias"):
+                places[f"{theirs}.attention.self.{part}.{kind}"] = Place(
+                    f"{ours}.attention.projection.{kind}", number * width, width
+                )
+        places |= _affine(f"{theirs}.attention.output.dense", f"{ours}.attention.output")
+        places |= _affine(f"{theirs}.attention.output.LayerNorm", f"{ours}.attention_norm")
+        places |= _affine(f"{theirs}.intermediate.dense", f"{ours}.feed_forward.inner")
+        places |= _affine(f"{theirs}.output.dense", f"{ours}.feed_forward.output")
+        places |= _affine(f"{theirs}.output.LayerNorm", f"{ours}.feed_forward_norm")
+    return {
+        **places,
+        **_affine("pooler.dense", "pooler"),
+        "cls.predictions.bias": Place("masked_bias", 0, vocab_size),
+        **_affine("cls.predictions.transform.dense", "masked_transform"),
+        **_affine("cls.predictions.transform.LayerNorm", "masked_norm"),
+        **_affine("cls.seq_relationship", "next_head"),
+    }
+
+
+def _conv(theirs: str, ours: str) -> dict[str, Place]:
+    return {
+        f"{theirs}.weight": Place(f"{ours}.weight", is_transposed=True),
+        f"{theirs}.bias": Place(f"{ours}.bias"),
+    }
+
+
+def _gpt_places(network: GPTNetwork) -> dict[str, Place]:
+    is_gpt2 = network.config.norm == "pre"
+    tokens, positions = ("wte", "wpe") if is_gpt2 else ("tokens_embed", "positions_embed")
+    places = {
+        f"{tokens}.weight": Place("embedding.tokens.weight", 0, network.config.vocab_size),
+        f"{positions}.weight": Place("embedding.positions.weight"),
+    }
+    for index in range(network.config.num_layers):
+        theirs, ours = f"h.{index}", f"stack.blocks.{index}"
+        places |= _affine(f"{theirs}.ln_1", f"{ours}.attention_norm")
+        places |= _conv(f"{theirs}.attn.c_attn", f"{ours}.attention.projection")
+        places |= _conv(f"{theirs}.attn.c_proj", f"{ours}.attention.output")
+        places |= _affine(f"{theirs}.ln_2", f"{ours}.feed_forward_norm")
+        places |= _conv(f"{theirs}.mlp.c_fc", f"{ours}.feed_forward.inner")
+        places |= _conv(f"{theirs}.mlp.c_proj", f"{ours}.feed_forward.output")
+    return places | (_affine("ln_f", "norm") if is_gpt2 else {})
+
+
+class Weights:
+    """The tensors of a folder by their plain names, read when needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._places: dict[str, tuple[Path, str]] = {}  # plain name → file, name there
+        for path in _files(folder):
+            for name in tensor_shapes(path):
+                self._places[plain_name(name)] = path, name
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __getitem__(self, name: str) -> Tensor:
+        path, their_name = self._places[name]
+        try:
+            with read_errors(path), open_regular(path) as held:
+                # The library accepts only UTF-8 names; a file descriptor works for any file.
+                is_utf8 = os.fsencode(path).decode("utf-8", "replace") == str(path)
+                place = path if is_utf8 else f"/dev/fd/{held.fileno()}"
+                with safe_open(place, framework="pt") as file:
+                    return file.get_tensor(their_name)
+        except SafetensorError as error:
+            raise ArtifactError(f"{path} cannot be used: {error}.") from error
+
+
+def plain_name(name: str) -> str:
+    """A tensor's name without what differs between files.
+
+    Some files were written from inside a larger module, and the first BERTs, which came from
+    TensorFlow, call the weights of a normalisation gamma and beta.
+    """
+    name = re.sub(r"^(module\.)?(bert\.|transformer\.)?", "", name)
+    if name.endswith((".gamma", ".beta")):
+        return name.replace(".gamma", ".weight").replace(".beta", ".bias")
+    # The bias of the tied head goes by two names.
+    return name.replace("cls.predictions.decoder.bias", "cls.predictions.bias")
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / TENSORS).is_file():
+        return [folder / TENSORS]
+    if (folder / INDEX).is_file():
+        with read_errors(folder / INDEX):
+            names = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+            return [folder / Path(name).name for name in names]
+    if any(folder.glob(PICKLES)):
+        raise ArtifactError(
+            f"{folder} holds its weights as a pickle, which can run any program when it is opened. "
+            f"Convert it once: sememe convert {folder} NEW-FOLDER."
+        )
+    raise ArtifactError(f"{folder / TENSORS} is missing: {folder} is not a complete model.")
+
+
+def convert_pickles(source: str | Path, target: str | Path) -> int:
+    """Copy the folder `source` with safetensors for its pickles; return the number of tensors.
+
+    Only tensors are read (weights_only=True): a pickle that wants to run code is refused.
+    """
+    source, target = Path(source), Path(target)
+    if target.exists() and any(target.iterdir()):
+        raise WriteError(f"{target} exists and is not empty; choose another name.")
+    tensors: dict[str, Tensor] = {}
+    for path in sorted(source.glob(PICKLES)):
+        tensors |= _read(path)
+    with write_folder(target) as scratch:
+        write_tensors(scratch / TENSORS, _arrays(tensors), metadata={"format": "pt"})
+        for path in source.iterdir():
+            if path.is_file() and path.suffix in (".json", ".txt"):
+                shutil.copy(path, scratch)
+        (scratch / "pytorch_model.bin.index.json").unlink(missing_ok=True)
+    return len(tensors)
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "it is damaged"
+        raise ArtifactError(f"{path} is not a file of tensors alone: {reason}") from error
+    if not isinstance(content, dict):
+        raise ArtifactError(f"{path} holds no tensors by name.")
+    return {name: value for name, value in content.items() if isinstance(value, Tensor)}
+
+
+def _arrays(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    arrays = {}
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    for name, tensor in tensors.items():
+        # Tied tensors appear in a pickle under two names; the second is not needed.
+        mark = tensor.data_ptr(), tuple(tensor.shape)
+        if mark in seen and tensor.numel():
+            continue
+        seen.add(mark)
+        plain = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        arrays[name] = plain.contiguous().numpy()
+    return arrays
+
+
+# Parts of BERT that a file may lack, because it was saved without them.
+HEADS = {"pooler.": "pooler", "cls.predictions.": "masked head", "cls.seq_": "next head"}
+
+
+def kind_of(network: Network) -> str:
+    """The network's kind in sememe.json: bert or gpt."""
+    return "bert" if isinstance(network, BERTNetwork) else "gpt"
+
+
+def save_folder(
+    network: Network,
+    tokenizer: SubwordTokenizer,
+    folder: str | Path,
+    manifest: dict[str, Any] | None = None,
+) -> None:
+    """Write a complete model folder atomically; `manifest` adds fields to sememe.json."""
+    folder = Path(folder)
+    check_replaceable(folder, kind_of(network))
+    check_vocabulary(network.config, tokenizer, str(folder))
+    with write_folder(folder) as scratch:
+        write_network(network, scratch)
+        tokenizer.save(scratch, max_length=network.config.max_length)
+        write_json(scratch / MANIFEST, manifest_of(network) | (manifest or {}))
+
+
+def manifest_of(network: Network) -> dict[str, Any]:
+    """What sememe.json says about a network."""
+    return {
+        "kind": kind_of(network),
+        "format": FORMAT,
+        "config": network.config.to_dict(),
+        "untrained": sorted(network.untrained),
+        "seen_length": network.seen_length,
+        "provenance": provenance(),
+    }
+
+
+def write_network(
+    network: Network,
+    folder: Path,
+    *,
+    without: Collection[str] = (),
+    config: dict[str, Any] | None = None,
+    tensors: dict[str, Tensor] | None = None,
+) -> None:
+    """Write config.json and model.safetensors into a folder that the caller makes atomic.
+
+    Heads named in `without` are omitted; `config` and `tensors` are added to what is written.
+    """
+    own, left_out = tensors_of(network), {*network.untrained, *without}
+    write_json(folder / CONFIG, to_huggingface(network.config, left_out) | (config or {}))
+    parts = {
+        prefix_of(network, name) + name: place.of(own)
+        for name, place in places_of(network).items()
+        if head_of(name) not in left_out
+    } | (tensors or {})
+    arrays = {name: tensor.float().cpu().numpy() for name, tensor in parts.items()}
+    write_tensors(folder / TENSORS, arrays, metadata={"format": "pt"})
+
+
+def head_of(name: str) -> str | None:
+    """The head of BERT that a tensor belongs to, or None."""
+    return next((head for start, head in HEADS.items() if name.startswith(start)), None)
+
+
+def load_folder(folder: str | Path) -> tuple[Network, SubwordTokenizer]:
+    """Open a model folder, of sememe or `transformers`, with its tokenizer."""
+    network = load_network(folder)
+    tokenizer = SubwordTokenizer.load(folder)
+    check_vocabulary(network.config, tokenizer, str(folder))
+    return network, tokenizer
+
+
+def load_network(folder: str | Path) -> Network:
+    """Open the network of a model folder in evaluation mode."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ArtifactError(f"There is no model folder at {folder}.")
+    config = network_config(folder)
+    weights = Weights(folder)
+    sizes = [path.stat().st_size for path in _files(folder)]
+    # Smaller ones are named by the tensor that does not fit.
+    if config.vocab_size * config.width > max(1 << 28, sum(sizes)):
+        raise ArtifactError(
+            f"{folder / CONFIG} cannot be right: the files hold no {config.vocab_size:,} vectors "
+            f"of {config.width:,} dimensions."
+        )
+    network = BERTNetwork(config) if isinstance(config, BERTConfig) else GPTNetwork(config)
+    fill(network, weights)
+    network.seen_length = _seen_length(folder, config)
+    return network.eval()
+
+
+def _seen_length(folder: Path, config: BERTConfig | GPTConfig) -> int:
+    """The number of trained positions, if sememe trained it; sine waves need none."""
+    manifest = manifest_in(folder)
+    training = manifest.get("training")  # where folders of early versions say it
+    early = training.get("length") if isinstance(training, dict) else None
+    length = manifest.get("seen_length", early)
+    if not isinstance(length, int) or config.positions == "sinusoidal":
+        return config.max_length
+    return max(3, min(length, config.max_length))
+
+
+@torch.no_grad()
+def fill(network: Network, weights: Weights) -> None:
+    """Copy every tensor of a file to its place; an error names the first that does not fit."""
+    tensors = tensors_of(network)
+    places = places_of(network)
+    missing = {name for name in places if name not in weights}
+    network.untrained = frozenset(head for name in missing if (head := head_of(name)))
+    for name, place in places.items():
+        if head_of(name) in network.untrained:
+            continue
+        if name in missing:
+            raise ArtifactError(_missing(network, weights, name))
+        _copy(place.of(tensors), weights[name], f"{prefix_of(network, name)}{name}", weights.folder)
+
+
+def _missing(network: Network, weights: Weights, name: str) -> str:
+    if not any(own in weights for own in places_of(network)):
+        return f"{weights.folder} holds another model: none of its tensors belongs to this network."
+    return (
+        f"{weights.folder} lacks the tensor {prefix_of(network, name)}{name}: "
+        "the file is damaged, or its config.json belongs to another model."
+    )
+
+
+def _copy(target: Tensor, source: Tensor, name: str, folder: Path) -> None:
+    if source.shape != target.shape:
+        raise ArtifactError(
+            f"{folder}: the tensor {name} is {_shape(source)}, but config.json needs "
+            f"{_shape(target)}."
+        )
+    check_finite(source, name, folder)
+    target.copy_(source)
+
+
+def _shape(tensor: Tensor) -> str:
+    return " × ".join(f"{extent:,}" for extent in tensor.shape) or "a number"
+
+
+def check_vocabulary(
+    config: BERTConfig | GPTConfig, tokenizer: SubwordTokenizer, place: str
+) -> None:
+    """Raise an error for a tokenizer with ids that the network has no vector for."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ArtifactError(
+            f"{place}: the tokenizer has {tokenizer.vocab_size:,} tokens, the network "
+            f"{config.vocab_size:,}; they do not belong together."
+        )

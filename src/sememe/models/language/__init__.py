@@ -1,0 +1,1 @@
+"""What the neural language models share: fitting, token stores, features, folders."""

@@ -1,0 +1,283 @@
+"""Features of texts from BERT and GPT: vectors in context, and attention maps.
+
+B rows, T tokens, D width. Layer 0 is the embedding, layer 1 the output of the first block. A text
+longer than the network's maximum is read in overlapping windows, never truncated.
+
+L layers, H heads, T query tokens, S key tokens.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sememe.contract import Attention, WordsInContext
+from sememe.errors import InputError, OptionError
+from sememe.models.bert.network import BERTNetwork
+from sememe.models.gpt.network import GPTNetwork
+from sememe.nn.feature_layers import POOLS, Choice, choose_layers
+from sememe.nn.rows import TextWindow, grouped, windows
+from sememe.tokens.subwords.tokenizer import Encoding, SubwordTokenizer
+
+Network = BERTNetwork | GPTNetwork
+
+
+class FramedRow(NamedTuple):
+    """One row: ids, segments, and the numbers of special tokens before and after the text."""
+
+    ids: list[int]
+    segments: list[int]
+    num_before: int
+    num_after: int
+
+
+def frame(
+    network: Network,
+    tokenizer: SubwordTokenizer,
+    first: Iterable[int],
+    second: Iterable[int] | None = None,
+) -> FramedRow:
+    """Add the network's special tokens around one text or two."""
+    ids = [int(token_id) for token_id in first]
+    if isinstance(network, GPTNetwork):
+        # A row needs a token: an empty text becomes the token that starts a text.
+        return (
+            FramedRow(ids, [0] * len(ids), 0, 0)
+            if ids
+            else FramedRow([tokenizer.end_id], [0], 0, 1)
+        )
+    ids = [tokenizer.cls_id, *ids, tokenizer.sep_id]
+    segments = [0] * len(ids)
+    if second is not None:
+        ids += [*(int(token_id) for token_id in second), tokenizer.sep_id]
+        segments += [1] * (len(ids) - len(segments))
+    return FramedRow(ids, segments, 1, 1)
+
+
+def room(network: Network) -> int:
+    """The number of tokens of one text that fit into a row, besides the special tokens."""
+    return network.seen_length - (2 if isinstance(network, BERTNetwork) else 0)
+
+
+class Stacked(NamedTuple):
+    """Rows stacked, padded with zeros."""
+
+    ids_BT: Tensor
+    segments_BT: Tensor
+    lengths_B: Tensor
+
+
+def stacked(rows: Sequence[FramedRow], device: torch.device) -> Stacked:
+    """Stack rows of different lengths."""
+    lengths_B = np.array([len(row.ids) for row in rows], np.int64)
+    ids_BT = np.zeros((len(rows), lengths_B.max()), np.int64)
+    segments_BT = np.zeros_like(ids_BT)
+    for index, row in enumerate(rows):
+        ids_BT[index, : len(row.ids)] = row.ids
+        segments_BT[index, : len(row.ids)] = row.segments
+    return Stacked(*(torch.from_numpy(x).to(device) for x in (ids_BT, segments_BT, lengths_B)))
+
+
+def device_of(network: Network) -> torch.device:
+    """Where the weights of a network lie."""
+    return network.embedding.tokens.weight.device
+
+
+_TOKENS_AT_ONCE = 8_192  # in one batch, including padding
+_TEXTS_AT_ONCE = 1_024
+
+
+class TextVectors(NamedTuple):
+    """The tokens of one text with their vectors, and the vectors of the special tokens."""
+
+    encoding: Encoding
+    vectors_TD: np.ndarray
+    before_D: np.ndarray | None  # [CLS]; the mean over the windows of a long text
+    after_D: np.ndarray | None  # [SEP]
+
+
+def embed_texts(
+    network: Network,
+    tokenizer: SubwordTokenizer,
+    texts: Sequence[str],
+    *,
+    layers: Choice = "last",
+    pool: str = "mean",
+) -> np.ndarray:
+    """One vector per text, (texts, D): of [CLS], or the mean or maximum over all tokens.
+
+    Mean and maximum include the special tokens, as in sentence-transformers.
+    """
+    if pool not in POOLS:
+        raise OptionError(f"pool must be one of {', '.join(POOLS)}, not {pool!r}.")
+    if pool == "cls" and not isinstance(network, BERTNetwork):
+        raise OptionError("A GPT has no [CLS]; choose pool mean or max.")
+    pooled = [_pooled(own, pool) for own in token_vectors(network, tokenizer, texts, layers=layers)]
+    return np.stack(pooled) if pooled else np.empty((0, network.config.width), np.float32)
+
+
+def _pooled(own: TextVectors, pool: str) -> np.ndarray:
+    if pool == "cls":
+        assert own.before_D is not None
+        return own.before_D
+    special = [vector[None] for vector in (own.before_D, own.after_D) if vector is not None]
+    all_TD = np.concatenate([own.vectors_TD, *special])
+    return all_TD.mean(0) if pool == "mean" else all_TD.max(0)
+
+
+def embed_words(
+    network: Network,
+    tokenizer: SubwordTokenizer,
+    texts: Sequence[str],
+    *,
+    spans: Sequence[np.ndarray] | None = None,
+    layers: Choice = "last",
+) -> Iterator[WordsInContext]:
+    """One vector per word of each text: the mean over its sub-word tokens, zeros if it has none.
+
+    Words are those of the tokenizer, or the given spans: (words, 2) starts and ends in characters
+    for each text, for example from a Chinese word segmenter.
+    """
+    vectors = token_vectors(network, tokenizer, texts, layers=layers)
+    for index, (text, own) in enumerate(zip(texts, vectors, strict=True)):
+        encoding, tokens_TD = own.encoding, own.vectors_TD
+        places = word_spans(encoding) if spans is None else np.asarray(spans[index], np.int64)
+        places = places.reshape(-1, 2)
+        firsts, lasts = tokens_in(encoding, places)
+        vectors_WD = np.zeros((len(places), tokens_TD.shape[1]), np.float32)
+        is_known_T = known_tokens(encoding, tokenizer)
+        is_known_W = np.zeros(len(places), np.bool_)
+        for word, (first, last) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True)):
+            if first < last:
+                vectors_WD[word] = tokens_TD[first:last].mean(0)
+                is_known_W[word] = is_known_T[first:last].any()
+        words = [text[start:end] for start, end in places]
+        yield WordsInContext(words, places[:, 0], places[:, 1], vectors_WD, is_known_W)
+
+
+def word_spans(encoding: Encoding) -> np.ndarray:
+    """The spans of the tokenizer's words in the text, (words, 2) in characters."""
+    firsts = np.flatnonzero(encoding.is_word_start)
+    lasts = np.append(firsts, len(encoding.ids))[1:] - 1
+    return np.stack([encoding.starts[firsts], encoding.ends[lasts]], 1)
+
+
+def tokens_in(encoding: Encoding, places_W2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first token that overlaps each span, and the one after the last."""
+    firsts_W = np.searchsorted(encoding.ends, places_W2[:, 0], "right")
+    return firsts_W, np.searchsorted(encoding.starts, places_W2[:, 1], "left")
+
+
+def known_tokens(encoding: Encoding, tokenizer: SubwordTokenizer) -> np.ndarray:
+    """Which tokens of a text are more than an unknown-word token, (T,)."""
+    if tokenizer.kind == "bpe":  # it can spell everything
+        return np.ones(len(encoding.ids), np.bool_)
+    return np.asarray(encoding.ids != tokenizer.unk_id)
+
+
+def token_vectors(
+    network: Network,
+    tokenizer: SubwordTokenizer,
+    texts: Sequence[str],
+    *,
+    layers: Choice = "last",
+) -> Iterator[TextVectors]:
+    """The vectors of the tokens of each text; adjacent windows overlap by a quarter."""
+    size = room(network)
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        encodings = tokenizer.encode_batch(texts[first : first + _TEXTS_AT_ONCE])
+        cuts = [windows(len(encoding.ids), size, size // 4) for encoding in encodings]
+        rows = [
+            frame(network, tokenizer, encoding.ids[window.start : window.end])
+            for encoding, own in zip(encodings, cuts, strict=True)
+            for window in own
+        ]
+        vectors = iter(_row_vectors(network, rows, layers))
+        for encoding, own in zip(encodings, cuts, strict=True):
+            yield _assembled(encoding, own, [next(vectors) for _ in own])
+
+
+class _RowVectors(NamedTuple):
+    before_SD: np.ndarray
+    text_TD: np.ndarray
+    after_SD: np.ndarray
+
+
+def _assembled(encoding: Encoding, own: list[TextWindow], parts: list[_RowVectors]) -> TextVectors:
+    kept = [
+        part.text_TD[window.first - window.start : window.last - window.start]
+        for window, part in zip(own, parts, strict=True)
+    ]
+    before_SD = np.concatenate([part.before_SD for part in parts])
+    after_SD = np.concatenate([part.after_SD for part in parts])
+    return TextVectors(
+        encoding=encoding,
+        vectors_TD=np.concatenate(kept),
+        before_D=before_SD.mean(0) if len(before_SD) else None,
+        after_D=after_SD.mean(0) if len(after_SD) else None,
+    )
+
+
+@torch.no_grad()
+def _row_vectors(network: Network, rows: list[FramedRow], layers: Choice) -> list[_RowVectors]:
+    """Run rows through the network, those of similar length together."""
+    found: dict[int, _RowVectors] = {}
+
+    def size_of(index: int) -> int:
+        return len(rows[index].ids)
+
+    order = sorted(range(len(rows)), key=size_of)
+    for group in grouped(order, size_of, _TOKENS_AT_ONCE, is_padded=True):
+        vectors_BTD = _vectors(network, [rows[index] for index in group], layers)
+        for index, vectors_TD in zip(group, vectors_BTD, strict=True):
+            row = rows[index]
+            end = len(row.ids) - row.num_after
+            found[index] = _RowVectors(
+                vectors_TD[: row.num_before],
+                vectors_TD[row.num_before : end],
+                vectors_TD[end : len(row.ids)],
+            )
+    return [found[index] for index in range(len(rows))]
+
+
+def _vectors(network: Network, rows: list[FramedRow], layers: Choice) -> np.ndarray:
+    batch = stacked(rows, device_of(network))
+    if layers == "last":
+        chosen_BTD = network(*batch)
+    else:
+        chosen_BTD = choose_layers(network.layers(*batch), layers)
+    return chosen_BTD.float().cpu().numpy()
+
+
+@torch.no_grad()
+def attention_maps(
+    network: Network, tokenizer: SubwordTokenizer, text: str, other: str | None = None
+) -> Attention:
+    """The attention of every layer and head over a text, or over a pair of texts."""
+    if other is not None and not isinstance(network, BERTNetwork):
+        raise InputError("A GPT reads one text, not a pair: join the two.")
+    second = None if other is None else tokenizer.encode(other).ids
+    row = frame(network, tokenizer, tokenizer.encode(text).ids, second)
+    if len(row.ids) > network.config.max_length:
+        raise InputError(
+            f"The text has {len(row.ids):,} tokens, but this network sees no more than "
+            f"{network.config.max_length:,} at once: shorten it."
+        )
+    batch = stacked([row], device_of(network))
+    maps = network.maps(*batch)
+    tokens = [_shown(tokenizer, token_id) for token_id in row.ids]
+    return Attention(
+        target=tokens,
+        source=tokens,
+        segments=row.segments,
+        weights_LHTS=torch.stack([weights[0] for weights in maps]).float().cpu().numpy(),
+    )
+
+
+def _shown(tokenizer: SubwordTokenizer, token_id: int) -> str:
+    """A token in readable form: BPE writes bytes as other characters, a space as Ġ."""
+    text = tokenizer.decode([token_id], specials=True) if tokenizer.kind == "bpe" else ""
+    # Part of a multi-byte character is not text by itself.
+    return text if text and "\ufffd" not in text else tokenizer.token(token_id)

@@ -1,0 +1,1 @@
+"""NGram: the classical language model, modified Kneser–Ney smoothing over counted n-grams."""

@@ -1,0 +1,1 @@
+"""NNLM: the feed-forward neural language model over a window of words."""

@@ -1,0 +1,1 @@
+"""One-hot vectors: the baseline that knows words but no similarity."""

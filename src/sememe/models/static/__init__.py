@@ -1,0 +1,1 @@
+"""Static models: one vector per word. Each has fast kernels and a plain reference."""

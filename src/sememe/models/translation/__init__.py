@@ -1,0 +1,1 @@
+"""Translation: recurrent and Transformer encoder-decoders."""

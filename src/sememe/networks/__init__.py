@@ -1,1 +1,0 @@
-"""Networks: attention, the Transformer block, BERT and GPT, and their files."""

@@ -1,0 +1,1 @@
+"""Parts of networks: attention, the Transformer block, LSTMs, heads and encoders."""

@@ -1,1 +1,0 @@
-"""Static models: one vector a word. Each has fast kernels and a plain reference beside them."""

@@ -1,0 +1,429 @@
+"""Tables: csv, tsv, json and parquet files or labelled lines in; rows by column out.
+
+A csv file follows RFC 4180, with commas or another separator of spreadsheets; in a tsv file quotes
+have no special meaning. A json file holds one object per line, or a list of objects. An error names
+the file and line of a wrong row.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sememe.errors import InputError, MissingExtraError
+from sememe.text.settings import Errors, TextSettings
+from sememe.text.sources import (
+    JSON_ENDINGS,
+    PARQUET_ENDINGS,
+    TABLE_ENDINGS,
+    Corpus,
+    Source,
+    exists,
+    find_sources,
+    utf8_blocks,
+)
+
+_LONGEST_FIELD = 1 << 30
+_LONGEST_LINE = 1 << 28
+_LOOKED_AT = 200  # rows below a first one that may name the columns
+
+
+class Record(NamedTuple):
+    """The cells of a row by column, and its position; or what is wrong with it."""
+
+    cells: Mapping[str, Any]
+    where: str
+    problem: str = ""
+
+
+@dataclass
+class FileTable:
+    """The records of one file; without names, columns are called "1", "2", …"""
+
+    name: str
+    columns: list[str]
+    has_names: bool
+    records: Iterable[Record]
+
+
+# Whether the first row names the columns, judged by the rows below, too; None if unclear.
+IsHeader = Callable[[list[str], list[list[str]]], bool | None]
+Lines = Iterator[tuple[int, str]]
+NumberedRows = Iterator[tuple[int, list[str]]]  # each with the number of its first line
+
+
+def at(name: str, number: int) -> str:
+    """The position of a line, for messages."""
+    return f"{name}, line {number:,}"
+
+
+# ---- lines --------------------------------------------------------------------------------
+
+
+def text_lines(source: Source, settings: TextSettings) -> Iterator[str]:
+    """Lines with a newline at the end; only \\n and \\r\\n end one."""
+    parts: list[str] = []
+    for block in utf8_blocks(source, settings):
+        text = block.decode()
+        cut = text.rfind("\n") + 1
+        if not cut:
+            parts.append(text)
+            if sum(map(len, parts)) > _LONGEST_LINE:
+                raise InputError(f"{source.name} has a line of {_LONGEST_LINE >> 20:,} MB: no row.")
+            continue
+        whole = "".join([*parts, text[:cut]]).replace("\r\n", "\n")
+        parts = [text[cut:]]
+        yield from io.StringIO(whole, newline="\n")
+    if rest := "".join(parts):
+        yield rest.removesuffix("\r") + "\n"
+
+
+def numbered_lines(source: Source, settings: TextSettings) -> Lines:
+    """The lines of a file with their numbers, without newlines."""
+    for number, line in enumerate(text_lines(source, settings), 1):
+        yield number, line[:-1]
+
+
+def csv_rows(name: str, lines: Iterable[str], first: str, number: int) -> NumberedRows:
+    """The rows of a csv file whose line `number` is `first`, which `lines` starts with."""
+    # The limit applies to the process; the default of 128 KB is short for a document.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    # A comma; or another separator of spreadsheets, if the first line has no comma.
+    delimiter = next((mark for mark in ",;\t" if mark in first), ",")
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
+    start = number
+    try:
+        for row in reader:
+            if row:
+                yield start, row
+            start = number + reader.line_num
+    except csv.Error as error:
+        # Where quotes do not close, no later row can be trusted either.
+        raise InputError(f"{at(name, start)}: {error}.") from None
+
+
+def tab_rows(lines: Iterable[str], number: int) -> NumberedRows:
+    """The rows of a tsv file from line `number` on."""
+    for place, line in enumerate(lines, number):
+        if line.strip():
+            yield place, line[:-1].split("\t")
+
+
+def skip_blank(lines: Iterator[str]) -> tuple[int, str, Iterator[str]]:
+    """The number and content of the first line that is not blank, and all lines from it on."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            return number, line, chain([line], lines)
+    return 1, "", iter(())
+
+
+def table_of_rows(name: str, rows: NumberedRows, is_header: IsHeader) -> FileTable:
+    """Name the columns of rows by the first row, or by number if it holds no names."""
+    early = list(islice(rows, _LOOKED_AT))
+    if not early:
+        return FileTable(name, [], False, [])
+    number, first = early[0]
+    has_names = is_header(first, [cells for _, cells in early[1:]])
+    if has_names is None:
+        cells = ", ".join(f"{' '.join(cell.split())!r:.40}" for cell in first[:5])
+        raise InputError(
+            f"{at(name, number)}: it is not clear whether {cells} names the columns or is a row; "
+            "tell the columns by name (--column ROLE=NAME), or by number (--column ROLE=1) if it "
+            "is a row."
+        )
+    columns = [str(place) for place in range(1, len(first) + 1)]
+    if has_names:
+        named = [cell.strip() for cell in first]
+        # Names that come twice say where they stand.
+        columns = [
+            f"{cell} ({place})" if cell and named.count(cell) > 1 else cell or place
+            for place, cell in zip(columns, named, strict=True)
+        ]
+    below, header = chain(early[has_names:], rows), first if has_names else []
+    return FileTable(name, columns, has_names, _records(name, below, columns, header))
+
+
+def _records(
+    name: str, rows: NumberedRows, columns: list[str], header: list[str]
+) -> Iterator[Record]:
+    for number, cells in rows:
+        problem = ""
+        if len(cells) != len(columns):
+            problem = f"{len(cells)} columns, where the first line has {len(columns)}"
+        elif cells == header:
+            problem = "the header row comes again"
+        yield Record(dict(zip(columns, cells, strict=False)), at(name, number), problem)
+
+
+# ---- json ---------------------------------------------------------------------------------
+
+
+def json_table(
+    name: str, lines: Lines, *, is_lines: bool = False, is_flat: bool = True
+) -> FileTable:
+    """Objects, one per line; or one document: a list of objects, or an object that holds one.
+
+    With `is_lines` only lines are tried; without `is_flat` fields inside objects have no names of
+    their own.
+    """
+    head = list(islice(lines, 1))
+    if not head:
+        return FileTable(name, [], True, [])
+    try:
+        first = json.loads(head[0][1])
+    except (ValueError, RecursionError):
+        first = None
+    following = list(islice(lines, 1))
+    is_lines |= isinstance(first, dict) and (bool(following) or not _inner_rows(first))
+    # A first line that is not JSON by itself may open a document of many lines.
+    if is_lines or (first is None and following and _is_json(following[0][1])):
+        records: Iterable[Record] = _json_lines(name, chain(head, following, lines), is_flat)
+    else:
+        records = _document(name, chain(head, following, lines))
+    records = iter(records)
+    early = list(islice(records, 100))
+    # An object may omit an empty field; the first rows show which fields exist.
+    columns = list(dict.fromkeys(column for record in early for column in record.cells))
+    return FileTable(name, columns, True, chain(early, records))
+
+
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _inner_rows(content: Mapping[str, Any]) -> list[Any]:
+    lists = [
+        value
+        for value in content.values()
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
+    ]
+    return lists[0] if len(lists) == 1 else []
+
+
+def _json_lines(name: str, lines: Iterable[tuple[int, str]], is_flat: bool) -> Iterator[Record]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = f"not JSON ({error}); a jsonl file has one object per line"
+            yield Record({}, at(name, number), reason)
+            continue
+        if isinstance(row, dict):
+            yield Record(flat(row) if is_flat else row, at(name, number))
+        else:
+            yield Record({}, at(name, number), "not an object; write one object per line")
+
+
+def _document(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
+    content = parse_json(name, lines)
+    if isinstance(content, dict):
+        content = _inner_rows(content) or [content]
+    if not isinstance(content, list):
+        raise InputError(f"{name}: neither a list of rows nor an object that holds one.")
+    for index, row in enumerate(content, 1):
+        where = f"{name}, row {index:,}"
+        if isinstance(row, dict):
+            yield Record(flat(row), where)
+        else:
+            yield Record({}, where, "not an object; a list has one object per row")
+
+
+def parse_json(name: str, lines: Iterable[tuple[int, str]]) -> Any:
+    """A file that is one JSON document."""
+    text = "\n".join(line for _, line in lines)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: not JSON ({error}).") from None
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an object; those of nested objects also by dotted names."""
+    result = dict(row)
+    for name, value in row.items():
+        if isinstance(value, dict):
+            for inner, content in flat(value).items():
+                result.setdefault(f"{name}.{inner}", content)
+    return result
+
+
+# ---- parquet ------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_parquet(source: Source) -> Iterator[Any]:
+    """Open a parquet file; any error in it, now or during reading, becomes one error."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{source.name}: parquet files need pyarrow: pip install sememe[parquet]."
+        ) from error
+    assert isinstance(source.path, Path)
+    try:
+        # As bytes, because pyarrow takes a str in UTF-8 alone.
+        with pa.OSFile(os.fsencode(source.path)) as opened, pq.ParquetFile(opened) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        # Arrow's own message may run over several lines.
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else "unreadable"
+        raise InputError(f"Cannot read {source.name} as parquet: {reason}.") from error
+
+
+def parquet_table(source: Source) -> FileTable:
+    """Open a parquet file; a row is named by its number from 1."""
+    with open_parquet(source) as file:
+        schema = file.schema_arrow
+        columns = [name for field in schema for name in _names(field)]
+    return FileTable(source.name, columns, True, _parquet_records(source, _classes(schema)))
+
+
+def _parquet_records(source: Source, classes: dict[str, list[str]]) -> Iterator[Record]:
+    number = 0
+    with open_parquet(source) as file:
+        for batch in file.iter_batches(4096):
+            for row in batch.to_pylist():
+                number += 1
+                for column, names in classes.items():
+                    row[column] = _named(row[column], names)
+                yield Record(flat(row), f"{source.name}, row {number:,}")
+
+
+def _names(field: Any) -> Iterator[str]:
+    """The name of a column, and the dotted names of its nested fields."""
+    import pyarrow.types as types
+
+    yield field.name
+    if types.is_struct(field.type):
+        for inner in field.type:
+            yield from (f"{field.name}.{name}" for name in _names(inner))
+
+
+def _classes(schema: Any) -> dict[str, list[str]]:
+    """The class names of columns with class ids, as `datasets` stores them."""
+    try:
+        noted = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        features = {column: noted[column] for column in schema.names if column in noted}
+    except (KeyError, TypeError, ValueError):
+        return {}
+    found = {}
+    for column, feature in features.items():
+        # A list of classes has the class inside, under one of two names.
+        while isinstance(feature, dict) and feature.get("_type") in ("Sequence", "List"):
+            feature = feature.get("feature")
+        if isinstance(feature, dict) and isinstance(feature.get("names"), list):
+            found[column] = [str(name) for name in feature["names"]]
+    return found
+
+
+def _named(value: Any, names: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_named(item, names) for item in value]
+    # -1 stands for a label that is not known.
+    is_class = isinstance(value, int) and value < len(names)
+    return (names[value] if value >= 0 else None) if is_class else value
+
+
+# ---- lines with labels -------------------------------------------------------------------
+
+
+_LABEL_MARK = "__label__"
+_TREE = re.compile(r"\(\d+ [(\S]")
+_PART = re.compile(r"\((\d+) |([^\s()]+)|\)")
+_WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+
+BLANK = "an empty line"  # in a text file; it is skipped without an error
+
+
+def line_table(name: str, first: str, lines: Iterable[tuple[int, str]]) -> FileTable:
+    """Lines in fastText's format, sentiment trees, or plain texts, as `first` shows."""
+    filled = ((place, line) for place, line in lines if line.strip())
+    read = _marked if first.startswith(_LABEL_MARK) else _tree if _TREE.match(first) else None
+    if read is None:
+        plain = (
+            Record({"1": line}, at(name, place), "" if line.strip() else BLANK)
+            for place, line in lines
+        )
+        return FileTable(name, ["1"], False, plain)
+    records = ((at(name, place), *read(line)) for place, line in filled)
+    found = (Record(cells, where, problem) for where, cells, problem in records)
+    return FileTable(name, ["label", "text"], True, found)
+
+
+def _marked(line: str) -> tuple[dict[str, str], str]:
+    """The cells of `__label__x some words`, and what is wrong with them."""
+    words = line.split(" ")
+    labels = [word for word in words if word.startswith(_LABEL_MARK)]
+    text = " ".join(word for word in words if not word.startswith(_LABEL_MARK))
+    problem = "" if len(labels) == 1 else f"{len(labels)} labels, where one is needed"
+    label = labels[0].removeprefix(_LABEL_MARK) if labels else ""
+    return {"label": label, "text": text}, problem
+
+
+def _tree(line: str) -> tuple[dict[str, str], str]:
+    """The sentence of a tree such as (3 (2 A) (3 film)) with its label, and what is wrong."""
+    label, words, is_one = "", [], True
+    open_labels: list[str] = []
+    for part in _PART.finditer(line):
+        is_one &= bool(open_labels) or not label
+        if part[1] is not None:
+            open_labels.append(part[1])
+        elif part[2] is not None:
+            words.append(_WRITTEN.get(part[2], part[2].replace("\\/", "/").replace("\\*", "*")))
+        else:
+            label = open_labels.pop() if open_labels else label
+    if not (is_one and label) or open_labels:
+        return {}, "not one tree: its brackets do not close"
+    return {"label": label, "text": " ".join(words)}, ""
+
+
+# ---- files --------------------------------------------------------------------------------
+
+
+def is_path(data: Any) -> bool:
+    """Whether `data` names files rather than being rows."""
+    return isinstance(data, (str, Path)) or (
+        isinstance(data, (list, tuple))
+        and bool(data)
+        and all(isinstance(item, Path) or (isinstance(item, str) and exists(item)) for item in data)
+    )
+
+
+def open_tables(
+    paths: Corpus, *, encoding: str, errors: Errors = "strict", is_header: IsHeader
+) -> Iterator[FileTable]:
+    """Open every file that `paths` names; `is_header` checks the first cells of a table."""
+    settings = TextSettings(encoding=encoding, errors=errors)
+    for found in find_sources(paths):
+        yield open_table(Source(found.path), settings, is_header)
+
+
+def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> FileTable:
+    """Open one file, in the format of its name or its first line."""
+    ending, name = source.format_ending, source.name
+    if ending in PARQUET_ENDINGS:
+        return parquet_table(source)
+    number, first, lines = skip_blank(text_lines(source, settings))
+    if ending == ".csv":
+        return table_of_rows(name, csv_rows(name, lines, first, number), is_header)
+    numbered = ((place, line[:-1]) for place, line in enumerate(lines, number))
+    if ending in JSON_ENDINGS or first.strip()[:2] in ("{", '{"', "[{"):
+        return json_table(name, numbered)
+    if ending in TABLE_ENDINGS or "\t" in first:
+        return table_of_rows(name, tab_rows(lines, number), is_header)
+    above = ((place, "") for place in range(1, number))
+    return line_table(name, first, chain(above, numbered))

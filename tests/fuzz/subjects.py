@@ -1,0 +1,456 @@
+"""What is damaged: models of every kind, texts, tables, question files, runs and caches.
+
+A `Subject` is a folder or file that is whole, and the questions that are asked of a damaged copy.
+`prepare` writes all of them below one folder; `subjects` lists them.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import importlib.util
+import io
+import json
+import lzma
+import os
+import random
+import sys
+import tarfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import zstandard
+
+TESTS = Path(__file__).parents[1]
+GOLDEN = TESTS / "golden"
+sys.path[:0] = [str(TESTS), str(GOLDEN), str(TESTS / "ladder")]
+
+import sample_texts
+from questions import plain
+
+import sememe
+from sememe.models import registry
+from sememe.tokens.store import MappedStore, TokenStore
+from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
+from stopping import killed_at
+
+TEXTS = ["The old king sees a cat.", "A dog."]
+
+
+class Subject(NamedTuple):
+    """One thing to damage. `ask(place, questions)` gives answers by question."""
+
+    name: str
+    place: Path
+    ask: Callable[[Path, Sequence[str]], dict[str, Any]]
+    questions: tuple[str, ...] = ("content",)
+    is_checked: bool = False  # what is read of it is compared with a checksum: right, or refused
+    is_stream: bool = False  # may come through a pipe, which is waited for and has no end
+
+
+# ---- models --------------------------------------------------------------------------------
+
+_ROWS: dict[str, list[Any]] = {
+    "pairs": [("The cat sat.", "A dog ran.")],
+    "choose": [{"context": "The cat", "choices": ["sat.", "ran."]}],
+    "tag": [["The", "cat"]],
+    "answer": [{"question": "Who sat?", "context": "The cat sat."}],
+}
+
+
+def _words(model: Any) -> Any:
+    vectors = model.words
+    known = list(vectors)[:3]
+    neighbors = vectors.neighbors(known[0], num=2) if known else []
+    return {"known": known, "vectors": vectors[known or ["cat"]], "neighbors": neighbors}
+
+
+def _generate(model: Any) -> Any:
+    option = {"max_words": 4} if model.kind == "ngram" else {"max_tokens": 3}
+    return model.generate("the old", **option)
+
+
+def _attention(model: Any) -> Any:
+    other = "die alte Katze" if "translate" in model.capabilities else None
+    return model.attention("The old king sees.", other)
+
+
+def _encoder(model: Any) -> Any:
+    from sememe.tasks.config import FinetuneConfig
+
+    model.encoder("texts", FinetuneConfig(length=16))
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "embed": lambda model: model.embed(TEXTS),
+    "words": _words,
+    "embed_words": lambda model: model.embed_words([["the", "king"], ["cat"]]),
+    "embed_expected": lambda model: model.embed_expected(TEXTS, [(4, 7), (2, 5)]),
+    "fill": lambda model: model.fill("The [MASK] sees.", top=2),
+    "follows": lambda model: model.follows(*TEXTS),
+    "generate": _generate,
+    "next_words": lambda model: model.next_words("the ", count=2),
+    "score": lambda model: model.score("the old king"),
+    "attention": _attention,
+    "positions": lambda model: model.positions,
+    "translate": lambda model: model.translate("the old dog", beam=2, max_extra=3),
+    "predict": lambda model: model.predict(_ROWS.get(model.kind, TEXTS)),
+    "encoder": _encoder,
+}
+
+
+def ask_model(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Describe what lies at a path, open it, and ask what is to be asked."""
+    json.dumps(registry.describe(place), allow_nan=False)
+    model = sememe.load(place)
+    json.dumps(model.describe(), allow_nan=False)
+    return {name: CALLS[name](model) for name in questions if name in model.capabilities}
+
+
+def ask_tokenizer(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Open a tokenizer; write a text as ids and read it again."""
+    json.dumps(registry.describe(place), allow_nan=False)
+    tokenizer = sememe.SubwordTokenizer.load(place)
+    ids = [int(one) for one in tokenizer.encode("The old giraffe likes 苹果.").ids]
+    return {"content": {"ids": ids, "text": tokenizer.decode(ids), "size": len(tokenizer)}}
+
+
+# ---- texts and tables ----------------------------------------------------------------------
+
+
+def ask_corpus(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Read a corpus as words."""
+    from sememe.text.stream import segment
+
+    found = [records.data for records in segment(place, sememe.TextSettings(), workers=1)]
+    return {"content": [len(found), random.Random(b"".join(found)).random()]}
+
+
+@cache
+def _opened(path: Path) -> Any:
+    return sememe.load(path)
+
+
+def ask_rows(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Score and predict the rows of a file with a whole model."""
+    opened = _opened(model)
+    json.dumps(opened.evaluate(place).to_dict())
+    return {"content": list(opened.predict_lines(place, has_chances=True))}
+
+
+def ask_words(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Ask whole word vectors the questions of a file."""
+    result = sememe.evaluate_words(_opened(model), place)
+    json.dumps(result.to_dict(), allow_nan=False)
+    return {"content": [[score.name, score.value] for score in result.scores]}
+
+
+def ask_senses(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Ask whole word vectors for the meanings of a file."""
+    result = sememe.evaluate_senses(_opened(model), place, layers="last", device="cpu")
+    json.dumps(result.to_dict(), allow_nan=False)
+    return {"content": str(result.to_dict())}
+
+
+def ask_store(kind: type[MappedStore], place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Open a text as ids, every byte of it compared."""
+    json.dumps(registry.describe(place), allow_nan=False)
+    store = kind.open(place, verify=True)
+    blocks = [[int(ids.sum()), int(ends.sum())] for ids, ends in store.blocks()]
+    return {"content": [blocks, store.num_tokens]}
+
+
+def ask_ladder(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Draw the report of a ladder from its results."""
+    from sememe.ladder.report import write_report
+    from sememe.ladder.results import Results
+
+    results = Results.load(place)
+    write_report(results, place)
+    return {"content": [[rung.name, rung.title, rung.state] for rung in results.rungs]}
+
+
+# ---- runs and caches -----------------------------------------------------------------------
+
+_SENTENCES = sample_texts.english(12).split("\n")
+_STEPS = {
+    "steps": 6, "batch_size": 4, "length": 8, "min_count": 1, "workers": 1, "device": "cpu",
+    "window": 2, "dim": 4, "num_hidden": 4, "seed": 3, "evaluate_batches": 1, "precision": "fp32",
+}  # fmt: skip
+
+
+def _fit_nnlm(out: Path, **more: Any) -> Any:
+    return sememe.NNLM(**_STEPS).fit([line for line in _SENTENCES if line], out=out, **more)
+
+
+def _fit_word2vec(out: Path, **more: Any) -> Any:
+    model = sememe.Word2Vec(dim=4, epochs=4, min_count=1, workers=1, seed=3)
+    corpus = [line for line in _SENTENCES if line]
+    return model.fit(corpus, out=out, **more)
+
+
+class _CtrlC:
+    """Stops a training of vectors in its midst, which leaves a checkpoint."""
+
+    every_words = 700
+
+    def __call__(self, model: Any, record: Any) -> None:
+        raise KeyboardInterrupt
+
+
+def ask_resume(fit: Callable[..., Any], place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Go on with a stopped training; what it learns."""
+    model = fit(place / "model", resume=True)
+    words = model.words
+    return {"content": [list(words)[:5], words[list(words)[:5]]]}
+
+
+_KERNEL = '''"""A kernel whose machine code is damaged."""
+
+
+def doubled(number):
+    """Twice a number."""
+    return 2 * number + 1
+'''
+
+
+def ask_kernels(source: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Call a kernel whose machine code is in a cache."""
+    from sememe import machine
+
+    before = os.environ["SEMEME_CACHE"]
+    os.environ["SEMEME_CACHE"] = str(place)
+    try:
+        # numba finds the function again by the name of its module.
+        spec = importlib.util.spec_from_file_location(source.stem, source)
+        sys.modules[source.stem] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return {"content": machine.kernel(module.doubled)(20)}
+    finally:
+        os.environ["SEMEME_CACHE"] = before
+
+
+# ---- writing them --------------------------------------------------------------------------
+
+
+def _csv(rows: Sequence[Sequence[Any]], delimiter: str = ",") -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter).writerows(rows)
+    return file.getvalue()
+
+
+def _jsonl(rows: Sequence[Any]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _write_parquet(path: Path, documents: list[str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"text": documents, "label": ["a"] * len(documents)}), path)
+
+
+def _corpora() -> dict[str, bytes]:
+    text = sample_texts.english(4) + "“Quoted”, he said: 3.5 % of naïve cafés… 苹果 国王。\n"
+    documents = text.split("\n\n")
+    rows = [{"text": one, "label": str(index % 2)} for index, one in enumerate(documents)]
+    table = [["text", "label"], *([one, str(index % 2)] for index, one in enumerate(documents))]
+    plain_text = text.encode()
+    return {
+        "corpus.txt": plain_text,
+        "corpus.jsonl": _jsonl(rows).encode(),
+        "corpus.csv": _csv(table).encode(),
+        "corpus.tsv": _csv(table, "\t").encode(),
+        "corpus.txt.gz": gzip.compress(plain_text, mtime=0),
+        "corpus.txt.bz2": bz2.compress(plain_text),
+        "corpus.jsonl.xz": lzma.compress(_jsonl(rows).encode()),
+        "corpus.csv.zst": zstandard.ZstdCompressor().compress(_csv(table).encode()),
+    }
+
+
+_WORD_QUESTIONS = {
+    "pairs.tsv": "word1\tword2\tscore\nking\tqueen\t8.5\ncat\tdog\t7.25\ncat\triver\t1\n"
+    "fox\tmouse\t6\ngarden\tforest\t5.5\nold\tyoung\t4\n",
+    "pairs.csv": "king,queen,8.5\ncat,dog,7.25\ncat,river,1\nfox,mouse,6\n",
+    "analogies.txt": ": animals\nking queen farmer teacher\ncat dog fox mouse\n: places\n"
+    "garden palace river market\n",
+    "odd.txt": "king queen farmer | river\ncat dog fox | garden\n",
+    "groups.txt": "animals: cat dog fox\npeople: king queen farmer\n",
+    "antonyms.txt": "old young\nhappy tired\n",
+}
+_SENSES = "".join(
+    f"cat\t{sense}\tthe {quality} [[cat]] {end}\n"
+    for sense, end in (("animal", "sees a bird"), ("machine", "walks in winter"))
+    for quality in sample_texts.QUALITIES[:3]
+)
+_SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "t",
+            "paragraphs": [
+                {
+                    "context": f"the {person} walks and the {animal} sleeps in the {place}",
+                    "qas": [
+                        {
+                            "id": f"q-{animal}",
+                            "question": f"where is the {animal}",
+                            "answers": [
+                                {
+                                    "text": f"the {person}",
+                                    "answer_start": 0,
+                                }
+                            ],
+                            "is_impossible": False,
+                        }
+                    ],
+                }
+            ],
+        }
+        for animal, person, place in zip(
+            sample_texts.ANIMALS, sample_texts.PEOPLE, sample_texts.PLACES, strict=True
+        )
+    ],
+}
+# Files of rows, with the model that reads them and the text they are made of.
+_TABLES: dict[str, tuple[str, str]] = {
+    "opinions.tsv": ("classify-words", "opinions.tsv"),
+    "opinions.csv": ("classify-words", "opinions.tsv"),
+    "opinions.jsonl": ("classify-words", "opinions.tsv"),
+    "labelled.txt": ("classifier", "labelled.txt"),
+    "sentences.tsv": ("pairs", "pairs.tsv"),
+    "scores.csv": ("regress", "scores.tsv"),
+    "choices.jsonl": ("choose", "choices.tsv"),
+    "tags.txt": ("tag-words", "tags.txt"),
+    "questions.jsonl": ("answer-words", "questions.jsonl"),
+    "squad.json": ("answer-words", ""),
+}
+
+
+def _table_text(name: str, source: str) -> str:
+    text = json.dumps(_SQUAD) if not source else sample_texts.texts()[source]
+    if Path(source).suffix != ".tsv" or name.endswith(".tsv"):
+        return text
+    header, *rows = [line.split("\t") for line in text.splitlines()]
+    rows = rows[:12]
+    if name.endswith(".csv"):
+        return _csv([header, *rows])
+    if "choice1" in header:
+        header = ["context", "choice1", "choice2", "label"]
+    return _jsonl([dict(zip(header, row, strict=True)) for row in rows])
+
+
+def prepare(root: Path) -> None:
+    """Write everything that is damaged below `root`."""
+    with tarfile.open(GOLDEN / "fixtures.tar.xz") as archive:
+        archive.extractall(root / "models", filter="data")
+    for name in ("texts", "tables", "questions", "runs", "kernels"):
+        (root / name).mkdir()
+    for name, data in _corpora().items():
+        (root / "texts" / name).write_bytes(data)
+    _write_parquet(root / "texts" / "corpus.parquet", sample_texts.english(4).split("\n\n"))
+    folder = root / "texts" / "corpus"
+    folder.mkdir()
+    for name in ("corpus.txt", "corpus.jsonl", "corpus.csv.zst"):
+        (folder / name).write_bytes((root / "texts" / name).read_bytes())
+    (folder / "gb18030.txt").write_bytes(sample_texts.english(2).encode("gb18030"))
+    for name, (_, source) in _TABLES.items():
+        (root / "tables" / name).write_text(_table_text(name, source), encoding="utf-8")
+    for name, text in {**_WORD_QUESTIONS, "senses.tsv": _SENSES}.items():
+        (root / "questions" / name).write_text(text, encoding="utf-8")
+
+
+def _make_pieces(root: Path, place: Path) -> None:
+    tokenizer = sememe.SubwordTokenizer.load(root / "models" / "tokenizer-wordpiece")
+    open_or_build_subwords(root / "texts" / "corpus.txt", tokenizer, path=place, workers=1)
+
+
+def _make_ladder(root: Path, place: Path) -> None:
+    from sample_results import sample_results
+
+    place.mkdir()
+    sample_results().save(place)
+
+
+def _make_stopped_nnlm(root: Path, place: Path) -> None:
+    with killed_at(4):
+        _fit_nnlm(place / "model")
+
+
+def _make_stopped_word2vec(root: Path, place: Path) -> None:
+    with suppress(KeyboardInterrupt):
+        _fit_word2vec(place / "model", callbacks=[_CtrlC()])
+
+
+def _make_kernels(root: Path, place: Path) -> None:
+    (root / "kernels" / "fuzzed_kernel.py").write_text(_KERNEL)
+    place.mkdir()
+    ask_kernels(root / "kernels" / "fuzzed_kernel.py", place, ())
+
+
+# What takes a while is made when it is first asked for.
+MAKERS: dict[str, Callable[[Path, Path], Any]] = {
+    "token-store": lambda root, place: sememe.OneHot(min_count=1).fit(
+        root / "texts" / "corpus.txt", store=place
+    ),
+    "sub-word-store": _make_pieces,
+    "ladder": _make_ladder,
+    "stopped-nnlm": _make_stopped_nnlm,
+    "stopped-word2vec": _make_stopped_word2vec,
+    "kernel-cache": _make_kernels,
+}
+
+
+def subjects(root: Path) -> dict[str, Subject]:
+    """All that `prepare` wrote, by name."""
+    models, found = root / "models", []
+    for place in sorted(models.iterdir()):
+        if place.name.startswith("tokenizer-"):
+            found.append(Subject(place.name, place, ask_tokenizer))
+        else:
+            found.append(Subject(place.name, place, ask_model, tuple(CALLS)))
+    found += [
+        Subject(place.name, place, ask_corpus, is_stream=True)
+        for place in sorted((root / "texts").iterdir())
+    ]
+    for name, (model, _) in _TABLES.items():
+        ask = partial(ask_rows, models / model)
+        found.append(Subject(f"rows-{name}", root / "tables" / name, ask, is_stream=True))
+    for name in _WORD_QUESTIONS:
+        ask = partial(ask_words, models / "word2vec-skipgram-negative")
+        found.append(Subject(f"questions-{name}", root / "questions" / name, ask))
+    ask = partial(ask_senses, models / "word2vec-skipgram-negative")
+    found.append(Subject("questions-senses.tsv", root / "questions" / "senses.tsv", ask))
+    runs = root / "runs"
+    checked = {
+        "token-store": (runs / "store", partial(ask_store, TokenStore)),
+        "sub-word-store": (runs / "pieces", partial(ask_store, SubwordStore)),
+        "stopped-nnlm": (runs / "nnlm", partial(ask_resume, _fit_nnlm)),
+        "stopped-word2vec": (runs / "word2vec", partial(ask_resume, _fit_word2vec)),
+        "kernel-cache": (
+            root / "kernels" / "cache",
+            partial(ask_kernels, root / "kernels" / "fuzzed_kernel.py"),
+        ),
+    }
+    found += [Subject(name, *own, is_checked=True) for name, own in checked.items()]
+    found.append(Subject("ladder", runs / "ladder", ask_ladder))
+    return {subject.name: subject for subject in found}
+
+
+def answers(subject: Subject, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """What a copy of a subject answers, in JSON's values."""
+    return {name: plain(own) for name, own in subject.ask(place, questions).items()}
+
+
+def is_finite(value: Any) -> bool:
+    """Whether there is no nan and no infinity in an answer."""
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or bool(np.isfinite(value))
