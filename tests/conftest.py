@@ -25,6 +25,9 @@ from sememe.vectors.formats import write_vectors
 # workers share few cores. Read when PyTorch is imported; processes that tests start inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Tests read English messages, whatever the locale of the machine.
+os.environ["SEMEME_LANG"] = "en"
+
 # A shell gives background jobs an ignored Ctrl-C, which tests of interruption could not send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.localization import say, translate
 from sememe.notebook import html_table
 from sememe.storage.folder import read_json, write_json
 
@@ -94,7 +95,7 @@ def format_duration(seconds: float) -> str:
 
 def format_metric(name: str, value: float | str) -> str:
     """Format a named metric with four digits: `loss 0.2134`, `lr 0.0182`."""
-    shown = _SHORT_NAMES.get(name, name.replace("_", " "))
+    shown = say(_SHORT_NAMES.get(name, name.replace("_", " ")))
     return f"{shown} {value}" if isinstance(value, str) else f"{shown} {value:.4g}"
 
 
@@ -152,23 +153,33 @@ class ProgressTask:
         if self.total:
             parts.append(f"{min(1.0, self.done / self.total):.1%}")
         elif self.total is None:
-            parts.append(format_count(self.done, self.unit))
+            parts.append(format_count(self.done, say(self.unit)))
         if self.rate > 0:
-            parts.append(format_count(self.rate, self.unit) + "/s")
+            parts.append(say("{num}/s", num=format_count(self.rate, say(self.unit))))
         parts += [format_metric(name, value) for name, value in self.metrics.items()]
         if self.total and self.rate > 0:
-            parts.append(f"{format_duration(self.remaining_s)} left")
+            parts.append(say("{time} left", time=format_duration(self.remaining_s)))
         return parts
+
+    @property
+    def label(self) -> str:
+        """The title in the language of the user."""
+        return translate(self.title)
 
     def summarize(self) -> str:
         """The line that remains when the task has ended."""
         elapsed_s, done = self.elapsed_s, self.done - self._start
-        took = f"{format_count(done, self.unit)} in {format_duration(elapsed_s)}"
-        if elapsed_s > 0.5 and done:
-            took += f", {format_count(done / elapsed_s, self.unit)}/s"
-        return ", ".join(
-            [took, *(format_metric(name, value) for name, value in self.metrics.items())]
+        unit = say(self.unit)
+        took = say(
+            "{done} in {time}", done=format_count(done, unit), time=format_duration(elapsed_s)
         )
+        rate = (
+            [say("{num}/s", num=format_count(done / elapsed_s, unit))]
+            if elapsed_s > 0.5 and done
+            else []
+        )
+        metrics = (format_metric(name, value) for name, value in self.metrics.items())
+        return ", ".join([took, *rate, *metrics])
 
     def __enter__(self) -> ProgressTask:
         """Show the task."""
@@ -210,7 +221,8 @@ class Reporter:
         return ProgressTask(self, title, total, unit, start)
 
     def note(self, text: str) -> None:
-        """Print one line that remains."""
+        """Print one line that remains, in the language of the user."""
+        text = translate(text)
         if self._live is not None:
             self._live.console.print(shown(text), markup=False, highlight=False, soft_wrap=True)
         elif not self.quiet:
@@ -230,7 +242,7 @@ class Reporter:
             self._live.start()
         self._num_open += 1
         task._bar = self._live.add_task(
-            task.title, total=task.total, completed=task.done, status="", style=""
+            task.label, total=task.total, completed=task.done, status="", style=""
         )
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
@@ -242,7 +254,7 @@ class Reporter:
             self._live.refresh()
             return _REDRAW_S
         if not self.quiet and now_s - task._begun_s >= min(self._line_s, 1.0):
-            self._print(f"{task.title}: " + ", ".join(task.describe()))
+            self._print(f"{task.label}: " + ", ".join(task.describe()))
             return self._line_s
         return min(self._line_s, 1.0)
 
@@ -250,7 +262,8 @@ class Reporter:
         if self._live is not None and task._bar is not None:
             self._live.remove_task(task._bar)
             self._num_open -= 1
-        self.note(f"{task.title}{' stopped' if has_failed else ''}: {task.summarize()}")
+        ended = "{task} stopped: {how}" if has_failed else "{task}: {how}"
+        self.note(say(ended, task=task.label, how=task.summarize()))
         if self._live is not None and not self._num_open:
             self._live.stop()
             self._live = None

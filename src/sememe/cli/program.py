@@ -21,7 +21,9 @@ from typer.core import TyperGroup
 
 from sememe import __version__
 from sememe.cli.options import flag
+from sememe.cli.wording import localize, requested, speaking, translated_usage_errors
 from sememe.errors import OptionError, SememeError
+from sememe.localization import VARIABLE, Language, say, translate
 from sememe.machine import torchrun_ranks
 from sememe.progress import shown
 from sememe.storage.checkpoints import Checkpoints
@@ -95,7 +97,7 @@ def print_result(content: Any, text: str, as_json: bool) -> None:
 def remark(text: str, quiet: bool) -> None:
     """Print a remark about the results: what was saved, what to try; --quiet omits it."""
     if not quiet:
-        echo(text)
+        echo(translate(text))
 
 
 def print_table(
@@ -118,11 +120,12 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
+    title = translate(title)
     table = Table(
         box=box.SIMPLE_HEAD, title=Text(shown(title)) if title else None, title_justify="left"
     )
     for index, heading in enumerate(named):  # some are labels
-        table.add_column(Text(heading), justify="left" if index == 0 else "right")
+        table.add_column(Text(translate(heading)), justify="left" if index == 0 else "right")
     for row in cells:
         table.add_row(*map(Text, row))
     console().print(table)
@@ -142,7 +145,7 @@ def print_scores(scores: Any, name: str) -> None:
     if summary := scores.summary(name):
         echo(summary)
     if scores.remark:
-        echo(scores.remark, err=True)
+        echo(translate(scores.remark), err=True)
 
 
 # ---- the commands -------------------------------------------------------------------------
@@ -156,6 +159,11 @@ class Ordered(TyperGroup):
         places = {name: place for place, name in enumerate([*_PANEL_OF, *_IN_GROUPS])}
         return sorted(self.commands, key=lambda name: places.get(name, len(places)))
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, its help in the language of the user."""
+        found = super().get_command(ctx, cmd_name)
+        return found and localize(found, ctx)
+
 
 class Program(Ordered):
     """The root of the commands, where all errors are handled."""
@@ -163,12 +171,23 @@ class Program(Ordered):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, with its panel in the help."""
         if found := super().get_command(ctx, cmd_name):
-            found.rich_help_panel = _PANEL_OF[cmd_name]  # type: ignore[attr-defined]
+            found.rich_help_panel = translate(_PANEL_OF[cmd_name])
         return found
+
+    def main(self, args: Any = None, *more: Any, **options: Any) -> Any:
+        """Run the program in the language of the user."""
+        with speaking(requested(sys.argv[1:] if args is None else args)):
+            return super().main(args, *more, **options)
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        """Read the options before the command."""
+        localize(self, ctx)
+        with translated_usage_errors():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command and turn errors that a user can fix into one sentence."""
-        with report_failures(ctx):
+        with report_failures(ctx), translated_usage_errors():
             return super().invoke(ctx)
 
 
@@ -210,6 +229,12 @@ def sememe(
     debug: Annotated[
         bool, flag("--debug", help="Show the traceback of an error.", envvar="SEMEME_DEBUG")
     ] = False,
+    lang: Annotated[
+        Language | None,
+        typer.Option(
+            help="Language of help, messages and report; default: locale.", envvar=VARIABLE
+        ),
+    ] = None,
 ) -> None:
     """Train, compare and inspect text representations on your own corpus.
 
@@ -280,14 +305,14 @@ def report_failures(ctx: Any) -> Iterator[None]:
         except KeyboardInterrupt:
             if is_debug:
                 raise
-            hint = " Run the same command with --resume to continue." if _can_resume() else ""
-            echo(f"\nStopped.{hint}", err=True)
+            hint = "Stopped. Run the same command with --resume to continue."
+            echo("\n" + say(hint if _can_resume() else "Stopped."), err=True)
             raise typer.Exit(INTERRUPTED) from None
         except (SememeError, MemoryError, OSError, RuntimeError) as error:
             is_known = not isinstance(error, RuntimeError) or _lacks_memory(error)
             if is_debug or not is_known:
                 raise
-            echo(f"Error: {_sentence(error)}", err=True)
+            echo(say("Error: {reason}", reason=translate(_sentence(error))), err=True)
             raise typer.Exit(USER_ERROR) from None
 
 
@@ -315,7 +340,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    echo(f"Warning: {message}", err=True)
+    echo(say("Warning: {reason}", reason=translate(str(message))), err=True)
 
 
 def drop_output() -> None:

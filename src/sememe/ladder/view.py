@@ -109,7 +109,7 @@ class View(Reporter):
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
         task._mark(now_s)
-        status = f"{task.title} " + " · ".join(task.describe())
+        status = f"{task.label} " + " · ".join(task.describe())
         self.progress(next(reversed(self._now), ""), status)
         return _REDRAW_S if self._table is not None else 1.0
 

@@ -75,7 +75,7 @@ class _Messenger(Reporter):
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
         task._mark(now_s)
-        self._send(Status(self.rung, f"{task.title} " + " · ".join(task.describe())))
+        self._send(Status(self.rung, f"{task.label} " + " · ".join(task.describe())))
         return _STATUS_S
 
 

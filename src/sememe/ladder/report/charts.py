@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from sememe.ladder.report.formatting import clean, duration, fitted, megabytes, text_width
+from sememe.localization import say
 from sememe.plots.projection import place_labels
 from sememe.plots.style import BLUE, FAINT, INK, PAPER, RED
 
@@ -76,7 +77,8 @@ MARKS = ("circle", "diamond", "square", "triangle", "cross", "ring")
 
 def family_style(family: str) -> tuple[str, str, str]:
     """The title of a family, its mark and its color; unknown families have defaults."""
-    return FAMILIES.get(family, (family.capitalize(), "ring", "violet"))
+    title, mark, color = FAMILIES.get(family, (family.capitalize(), "ring", "violet"))
+    return say(title), mark, color
 
 
 def colors(theme: Theme) -> str:

@@ -4,9 +4,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import reduce
 
 from sememe.evaluation.results import FEW_MARK
 from sememe.ladder.results import Cell, Column
+from sememe.localization import say, translate
 
 DASH = "–"
 # Not allowed in HTML or XML; a lone surrogate cannot even be written as UTF-8.
@@ -47,7 +49,9 @@ def cell_text(cell: Cell | None) -> str:
 
 def unit(task: Column) -> str:
     """The metric with its unit, for a heading."""
-    return task.metric if task.unit in task.metric else f"{task.metric}, {task.unit}"
+    if task.unit in task.metric:
+        return translate(task.metric)
+    return say("{one}, {other}", one=translate(task.metric), other=translate(task.unit))
 
 
 def headline(task: Column) -> str:
@@ -57,7 +61,7 @@ def headline(task: Column) -> str:
 
 def with_unit(value: float, task: Column) -> str:
     """A score in a sentence: 63.2 %, or perplexity 63.2."""
-    return f"{score(value)} %" if task.unit == "%" else f"{task.unit} {score(value)}".strip()
+    return f"{score(value)} %" if task.unit == "%" else f"{say(task.unit)} {score(value)}".strip()
 
 
 def unbroken(text: str) -> str:
@@ -70,13 +74,16 @@ def duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return DASH
     if seconds < 0.95:
-        return "< 0.1 s" if 0 < seconds < 0.05 else f"{seconds:.1f} s"
+        return say("{num} s", num="< 0.1" if 0 < seconds < 0.05 else f"{seconds:.1f}")
     whole = round(seconds)
     if whole < 60:
-        return (f"{seconds:.1f}".removesuffix(".0") if seconds < 9.95 else str(whole)) + " s"
-    size, large, small = (60, "min", "s") if whole < 3600 else (3600, "h", "min")
+        tenths = f"{seconds:.1f}".removesuffix(".0")
+        return say("{num} s", num=tenths if seconds < 9.95 else whole)
+    size, large, small = (
+        (60, "{num} min", "{num} s") if whole < 3600 else (3600, "{num} h", "{num} min")
+    )
     rest = whole % size * 60 // size
-    return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
+    return say(large, num=whole // size) + (f" {say(small, num=rest)}" if rest else "")
 
 
 def count(number: float) -> str:
@@ -106,13 +113,18 @@ def listed(items: Sequence[str], word: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     if any("," in item for item in items):
-        return f"{'; '.join(items[:-1])}; {word} {items[-1]}"
-    return f"{', '.join(items[:-1])} {word} {items[-1]}"
+        return say(f"{{first}}; {word} {{last}}", first="; ".join(items[:-1]), last=items[-1])
+    return say(f"{{first}} {word} {{last}}", first=joined(items[:-1]), last=items[-1])
+
+
+def joined(items: Sequence[str], template: str = "{one}, {other}") -> str:
+    """Items in a row, separated as in the template."""
+    return reduce(lambda one, other: say(template, one=one, other=other), items) if items else ""
 
 
 def plural(number: int, name: str, many: str = "") -> str:
     """A number with its noun."""
-    return f"{number:,} {name if number == 1 else many or name + 's'}"
+    return say(f"{{num:,}} {name if number == 1 else many or name + 's'}", num=number)
 
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -121,7 +133,7 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 def small_number(number: int) -> str:
     """A number in a sentence: spelled out up to twelve."""
-    return _WORDS[number] if 0 <= number < len(_WORDS) else f"{number:,}"
+    return say(_WORDS[number]) if 0 <= number < len(_WORDS) else f"{number:,}"
 
 
 def text_width(text: str, size: float) -> float:

@@ -12,7 +12,16 @@ from markupsafe import Markup
 
 from sememe.evaluation.results import FEW_MARK
 from sememe.ladder.report.charts import colors, mark, template
-from sememe.ladder.report.formatting import clean, count, duration, headline, listed, plural, unit
+from sememe.ladder.report.formatting import (
+    clean,
+    count,
+    duration,
+    headline,
+    joined,
+    listed,
+    plural,
+    unit,
+)
 from sememe.ladder.report.panels import (
     COSTS,
     attention_panel,
@@ -30,7 +39,7 @@ from sememe.ladder.report.panels import (
     word_panels,
 )
 from sememe.ladder.report.summary import (
-    budget_text,
+    budget_short,
     facts,
     language_name,
     spread_words,
@@ -49,6 +58,7 @@ from sememe.ladder.report.tables import (
     sentence,
 )
 from sememe.ladder.results import Results
+from sememe.localization import current, say
 from sememe.progress import FEW
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
@@ -78,7 +88,7 @@ def _environment(finalize: Any, **options: Any) -> Environment:
         loader=PackageLoader(__package__, ""), finalize=finalize, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, **options,
     )  # fmt: skip
-    made.globals["mark"] = mark
+    made.globals |= {"mark": mark, "say": say}
     made.filters |= {
         "as_is": Markup,
         "best_baseline": best_baseline,
@@ -86,6 +96,7 @@ def _environment(finalize: Any, **options: Any) -> Environment:
         "cosine": lambda value: f"{value:.2f}".replace("-", "−"),
         "excerpt_parts": excerpt_parts,
         "headline": headline,
+        "joined": joined,
         "listed": listed,
         "plural": plural,
         "sentence": sentence,
@@ -103,21 +114,22 @@ def page(results: Results) -> str:
     """Build the page."""
     filling = _filling(results, is_page=True) | _charts(results)
     filling["without"] = {
-        name: _not_drawn(results, " Not drawn: {}.", {rung.name for rung, _ in filling[name]})
+        name: _not_drawn(results, "Not drawn: {models}.", {rung.name for rung, _ in filling[name]})
         for name in ("losses", "words", "contexts")
     }
     word = results.looks.contexts.word if results.looks.contexts else ""
     titles = {
-        "table": "The table",
-        "quality": "Quality and cost",
-        "losses": "Training",
-        "words": "The same words in every model",
-        "contexts": f"One word, several senses: {word}",
-        "attention": "Attention",
-        "neighbors": "Nearest neighbors",
-        "run": "What was run",
+        "table": say("The table"),
+        "quality": say("Quality and cost"),
+        "losses": say("Training"),
+        "words": say("The same words in every model"),
+        "contexts": say("One word, several senses: {word}", word=word),
+        "attention": say("Attention"),
+        "neighbors": say("Nearest neighbors"),
+        "run": say("What was run"),
     }
     language = results.corpus.language
+    known = {cost: [rung.name for rung in with_cost(results, cost)] for cost in COSTS}
     return _PAGES.get_template("page.html").render(
         filling,
         parts={name: title for name, title in titles.items() if filling[name]},
@@ -126,14 +138,12 @@ def page(results: Results) -> str:
         language=language,
         lang=Markup(' lang="{}"').format(clean(language)) if language else "",
         about_ranks=_about_ranks(results),
-        about_costs="".join(
-            _not_drawn(results, f" No {cost} is known for {{}}.", known)
-            for cost, known in (
-                ("training time", [rung.name for rung in with_cost(results, "time")]),
-                ("size", [rung.name for rung in with_cost(results, "size")]),
-            )
-        ),
+        about_costs=[
+            *_not_drawn(results, "No training time is known for {models}.", known["time"]),
+            *_not_drawn(results, "No size is known for {models}.", known["size"]),
+        ],
         num_done=plural(len(done_rungs(results)), "model"),
+        page_language={"en": "en", "zh": "zh-CN"}[current()],
     )
 
 
@@ -148,7 +158,7 @@ def markdown(results: Results, pictures: Mapping[str, str]) -> str:
         _filling(results, is_page=False),
         pictures=pictures,
         losses=[(rung, values) for rung, values in losses if len(values) > 1],
-        ranked=", ".join(task.title for task in ranks.tasks) if ranks else "",
+        ranked=joined([task.title for task in ranks.tasks]) if ranks else "",
     )
 
 
@@ -162,14 +172,14 @@ def _filling(results: Results, *, is_page: bool) -> dict[str, Any]:
     return {
         "results": results,
         "takeaway": sentences[0],
-        "summary": " ".join(sentences[1:]),
+        "summary": joined(sentences[1:], "{one} {other}"),
         "table": score_tables(results, notes, is_page=is_page),
         "footnotes": notes.texts,
         "spread": spread_words(results),
         "few": FEW if any(cell.few_questions for cell in results.cells) else 0,
         "few_mark": FEW_MARK,
         "is_repeated": bool(num_repetitions(results)),
-        "cost_headings": HEADINGS,
+        "cost_headings": [*map(say, HEADINGS)],
         "costs": cost_rows(results),
         "looks": looks,
         "attention_name": name_of(results, looks.attention) if looks.attention else "",
@@ -212,29 +222,37 @@ def _charts(results: Results) -> dict[str, Any]:
 def _about_ranks(results: Results) -> str:
     ranks = mean_ranks(results)
     if ranks is None:
-        return "There is no mean rank: no two models have scores in the same two columns."
-    return (
+        return say("There is no mean rank: no two models have scores in the same two columns.")
+    told = say(
         "Tasks have different units, so scores cannot be averaged. Ranks can; they show the order, "
         "not the size of the differences, which the panels below show. Ranked over the columns "
-        f"in which all of these models have scores: {listed([task.title for task in ranks.tasks])}."
-        f"{_not_drawn(results, ' Not ranked, because a score is missing: {}.', ranks.means)}"
+        "in which all of these models have scores: {tasks}.",
+        tasks=listed([task.title for task in ranks.tasks]),
     )
+    missing = _not_drawn(results, "Not ranked, because a score is missing: {models}.", ranks.means)
+    return joined([told, *missing], "{one} {other}")
 
 
-def _not_drawn(results: Results, words: str, known: Any) -> str:
-    """The trained rungs that are not among the known names, as a sentence, or ""."""
+def _not_drawn(results: Results, template: str, known: Any) -> list[str]:
+    """A sentence about the trained rungs that are not among the known names, if there are any."""
     rest = [rung.title for rung in done_rungs(results) if rung.name not in known]
-    return words.format(listed(rest)) if rest else ""
+    return [say(template, models=listed(rest))] if rest else []
 
 
 def _strip(results: Results) -> list[tuple[str, str]]:
     """The key values below the summary, each with its label."""
     corpus, num_seeds = results.corpus, len(results.seeds)
     found = [
-        (count(corpus.train_words), f"words of {language_name(corpus.language)}".strip()),
-        (str(len(done_rungs(results))), "models"),
-        (budget_text(results).removesuffix(" of training"), "per model"),
-        (str(len(results.tasks)), "tasks"),
-        (str(num_seeds), "training run per model" if num_seeds == 1 else "training runs per model"),
+        (
+            count(corpus.train_words),
+            say("words of {language}", language=language_name(corpus.language)).strip(),
+        ),
+        (str(len(done_rungs(results))), say("models")),
+        (budget_short(results), say("per model")),
+        (str(len(results.tasks)), say("tasks")),
+        (
+            str(num_seeds),
+            say("training run per model" if num_seeds == 1 else "training runs per model"),
+        ),
     ]
-    return [*found, *[(duration(results.seconds), "in all")] * bool(results.seconds)]
+    return [*found, *[(duration(results.seconds), say("in all"))] * bool(results.seconds)]

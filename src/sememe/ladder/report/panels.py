@@ -33,6 +33,7 @@ from sememe.ladder.report.formatting import (
     duration,
     has_spread,
     headline,
+    joined,
     megabytes,
     plural,
     score,
@@ -50,6 +51,7 @@ from sememe.ladder.results import (
     Use,
     WordsVisual,
 )
+from sememe.localization import say
 
 Cost = Literal["time", "size"]
 COSTS: tuple[Cost, Cost] = ("time", "size")
@@ -103,21 +105,21 @@ def task_panel(results: Results, task: Column, cost: Cost) -> Panel | None:
     across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, _RIGHT - _ROOM)
     is_ratio = task.unit == "perplexity" and min(ends) >= 1
     up = (ratio_scale if is_ratio else linear)(ends, _BOTTOM, _TOP)
-    told = "; ".join(
-        f"{rung.title} {cell_text(found[rung.name])} at {axis.show(axis.of(rung))}"
-        for rung in rungs
+    told = [_at(rung, cell_text(found[rung.name]), axis.show(axis.of(rung))) for rung in rungs]
+    panel = Panel(
+        say("{task} against {cost}", task=headline(task), cost=say(axis.name)),
+        note=say("{state}: {why}", state=unit(task), why=joined(told, "{one}; {other}")),
     )
-    panel = Panel(f"{headline(task)} against {axis.name}", note=f"{unit(task)}: {told}")
-    below = "" if task.higher_is_better else " (lower is better)"
-    heading(panel, headline(task), unit(task) + below)
-    axes(panel, across, up, right=_RIGHT, x_name=axis.name)
+    below = "{metric}" if task.higher_is_better else "{metric} (lower is better)"
+    heading(panel, headline(task), say(below, metric=unit(task)))
+    axes(panel, across, up, right=_RIGHT, x_name=say(axis.name))
     spots = []
     for rung in rungs:
         cell = found[rung.name]
         x, value = across(axis.of(rung)), cell.mean or 0.0
         if has_spread(cell) and cell.sd:
             panel.add(line(x, up(value - cell.sd), x, up(value + cell.sd), "spread"))
-        spots.append(_spot(rung, x, up(value), f"{cell_text(cell)}, {axis.show(axis.of(rung))}"))
+        spots.append(_spot(rung, x, up(value), joined([cell_text(cell), axis.show(axis.of(rung))])))
     obstacles = _base_line(panel, hardest, up, spots) if hardest else []
     place_spots(panel, spots, (_LEFT, _TOP - 4, _RIGHT + 6, _BOTTOM - 2), obstacles=obstacles)
     return panel
@@ -136,8 +138,13 @@ def _base_line(
     return [(start + 4.0 * step, level - 7) for step in range(int(wide / 4) + 1)]
 
 
+def _at(rung: Rung, value: str, cost: str) -> str:
+    return say("{model} {score} at {cost}", model=rung.title, score=value, cost=cost)
+
+
 def _spot(rung: Rung, x: float, y: float, told: str) -> Spot:
-    return Spot(x, y, rung.name, *family_style(rung.family)[1:], f"{rung.title}: {told}")
+    title = say("{state}: {why}", state=rung.title, why=told)
+    return Spot(x, y, rung.name, *family_style(rung.family)[1:], title)
 
 
 def rank_panel(
@@ -155,12 +162,15 @@ def rank_panel(
     ticks = [(float(rank), str(rank)) for rank in range(1, num_ranked + 1, step)]
     up = linear([1.0, float(num_ranked)], _TOP, bottom, num_ticks=6, pad=0.05)
     shown = [(f"{ranks.means[rung.name]:.1f}", axis.show(axis.of(rung))) for rung in rungs]
-    note = "; ".join(f"{rung.title} {a} at {b}" for rung, (a, b) in zip(rungs, shown, strict=True))
-    panel = Panel(f"Mean rank against {axis.name}", width, height, note=note)
+    note = joined(
+        [_at(*own) for own in zip(rungs, *zip(*shown, strict=True), strict=True)], "{one}; {other}"
+    )
+    title = say("{task} against {cost}", task=say("Mean rank"), cost=say(axis.name))
+    panel = Panel(title, width, height, note=note)
     heading(
         panel,
-        f"Mean rank over {len(ranks.tasks)} tasks",
-        f"1 is the best of {num_ranked} models",
+        say("Mean rank over {num} tasks", num=len(ranks.tasks)),
+        say("1 is the best of {num} models", num=num_ranked),
     )
     for value, label in ticks:
         panel.add(
@@ -168,10 +178,10 @@ def rank_panel(
             text(_LEFT - 6, up(value) + 3.5, label, kind="tick", anchor="end"),
         )
     below = replace(up, start=bottom, end=_TOP, ticks=[])
-    axes(panel, across, below, right=right, x_name=axis.name)
+    axes(panel, across, below, right=right, x_name=say(axis.name))
     spots = [
         _spot(rung, across(axis.of(rung)), up(ranks.means[rung.name]),
-              f"mean rank {', '.join(told)}")
+              say("mean rank {rank}", rank=joined(told)))
         for rung, told in zip(rungs, shown, strict=True)
     ]  # fmt: skip
     place_spots(panel, spots, (_LEFT, _TOP - 4, right + 6, bottom - 2))
@@ -203,11 +213,11 @@ def _curve(rung: Rung, points: list[tuple[float, int, float]]) -> Panel:
     losses = [loss for _, _, loss in points]
     first, last = losses[0], losses[-1]
     last_s, num_tokens, _ = points[-1]
-    fell = f"from {first:.3g} to {last:.3g}"
-    told = f"{fell} in {duration(last_s)}"
-    panel = Panel(f"Loss of {rung.title}", *_CURVE, note=told)
+    fell = say("from {first:.3g} to {last:.3g}", first=first, last=last)
+    told = say("{done} in {time}", done=fell, time=duration(last_s))
+    panel = Panel(say("Loss of {model}", model=rung.title), *_CURVE, note=told)
     # The axis says how long.
-    heading(panel, rung.title, f"{fell}, {count(num_tokens)} tokens")
+    heading(panel, rung.title, joined([fell, say("{num} tokens", num=count(num_tokens))]))
     across = elapsed_scale(last_s, _CURVE_LEFT, _CURVE_RIGHT)
     up = linear(losses, _CURVE_BOTTOM, _CURVE_TOP, num_ticks=3)
     axes(panel, across, up, right=_CURVE_RIGHT)
@@ -219,12 +229,13 @@ def _curve(rung: Rung, points: list[tuple[float, int, float]]) -> Panel:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     x, y = places[-1]
     panel.add(
-        tag("polyline", tag("title", f"{rung.title}: {told}"), points=path,
-            class_=f"curve {color}"),
+        tag("polyline", tag("title", say("{state}: {why}", state=rung.title, why=told)),
+            points=path, class_=f"curve {color}"),
         tag("circle", cx=x, cy=y, r=2.6, class_=f"mark {color}"),
     )  # fmt: skip
     if last > first:
-        panel.add(text(_CURVE_RIGHT, _CURVE_TOP - 4, "the loss rose", kind="tick", anchor="end"))
+        rose = say("the loss rose")
+        panel.add(text(_CURVE_RIGHT, _CURVE_TOP - 4, rose, kind="tick", anchor="end"))
     if last == min(losses) == max(losses):
         panel.add(line(_CURVE_LEFT, y, _CURVE_RIGHT, y, "level"))
     return panel
@@ -263,12 +274,16 @@ def _is_finite(*values: float | None) -> bool:
 def word_panels(results: Results, look: WordsVisual) -> Drawn:
     """Draw the same words for every rung that has them."""
     style, drawn = styles(list(look.groups)), []
-    told = "; ".join(f"{name}: {', '.join(words)}" for name, words in look.groups.items())
+    groups = [
+        say("{state}: {why}", state=name, why=joined(words)) for name, words in look.groups.items()
+    ]
+    told = joined(groups, "{one}; {other}")
     for rung in results.rungs:
         known = _known_points(look, rung)
         if len(known) < 2:
             continue
-        panel = Panel(f"{plural(len(known), 'word')} in {rung.title}", *_PLANE, note=told)
+        title = say("{words} in {model}", words=plural(len(known), "word"), model=rung.title)
+        panel = Panel(title, *_PLANE, note=told)
         _ground(panel, rung.title, family_style(rung.family)[0].lower())
         spots = [
             Spot(x, y, p.word, *style.get(p.group, (MARKS[-1], SERIES[-1])), f"{p.word}: {p.group}")
@@ -294,9 +309,11 @@ def is_one_point(look: ContextsVisual, rung: Rung) -> bool:
 def _uses(rung: Rung, look: ContextsVisual) -> Panel:
     known, is_one = _known_points(look, rung), is_one_point(look, rung)
     num = plural(len(known), "use")
-    told = f"one vector for all {num}" if is_one else f"{num}, each with its own vector"
+    told = "one vector for all {uses}" if is_one else "{uses}, each with its own vector"
+    told = say(told, uses=num)
     size = _ONE if is_one else (_PLANE[0], _PLANE[1] - 50)
-    panel = Panel(f"“{look.word}” in {rung.title}", *size, note=told)
+    title = say("“{word}” in {model}", word=look.word, model=rung.title)
+    panel = Panel(title, *size, note=told)
     _ground(panel, rung.title, told)
     if is_one:
         x, y = panel.width / 2, (26 + panel.height) / 2
@@ -311,7 +328,8 @@ def _uses(rung: Rung, look: ContextsVisual) -> Panel:
         shape, color = style.get(point.sense, (MARKS[-1], SERIES[-1]))
         title = point.sense
         if 0 <= point.sentence < len(look.sentences):
-            title += f": {''.join(excerpt_parts(look.sentences[point.sentence]))}"
+            excerpt = "".join(excerpt_parts(look.sentences[point.sentence]))
+            title = say("{state}: {why}", state=title, why=excerpt)
         panel.add(mark(shape, x, y, color, title, size=5))
     return panel
 
@@ -364,10 +382,15 @@ def attention_panel(results: Results, look: AttentionVisual) -> Panel | None:
     extent, side = _CELL * len(tokens), max(text_width(token, 12) for token in tokens)
     left, top = side + 12, side + 14
     panel = Panel(
-        f"Attention of {name_of(results, look)}",
+        say("Attention of {head}", head=name_of(results, look)),
         left + extent + 4,
         top + extent + 30,
-        note=f"{plural(len(tokens), 'token')}: {' '.join(tokens)}. {strongest(look)}",
+        note=say(
+            "{tokens}: {text}. {weights}",
+            tokens=plural(len(tokens), "token"),
+            text=" ".join(tokens),
+            weights=strongest(look),
+        ),
     )
     # Uniform attention should look pale, not strong everywhere.
     largest = max(max(map(max, rows)), min(1.0, 4 / len(tokens)))
@@ -399,7 +422,10 @@ def attention_panel(results: Results, look: AttentionVisual) -> Panel | None:
 def name_of(results: Results, look: AttentionVisual) -> str:
     """Which head of which model."""
     titles = {rung.name: rung.title for rung in results.rungs}
-    return f"{titles.get(look.rung, look.rung)}, layer {look.layer}, head {look.head}"
+    return say(
+        "{model}, layer {layer}, head {head}",
+        model=titles.get(look.rung, look.rung), layer=look.layer, head=look.head,
+    )  # fmt: skip
 
 
 def strongest(look: AttentionVisual, most: int = 5) -> str:
@@ -414,4 +440,4 @@ def strongest(look: AttentionVisual, most: int = 5) -> str:
         for weight, row, column in pairs[:most]
         if row < len(look.tokens) and column < len(look.tokens)
     ]
-    return f"Largest weights: {', '.join(named)}." if named else ""
+    return say("Largest weights: {weights}.", weights=joined(named)) if named else ""

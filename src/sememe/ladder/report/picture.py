@@ -27,6 +27,7 @@ from sememe.ladder.report.panels import (
     word_panels,
 )
 from sememe.ladder.results import ContextsVisual, Results
+from sememe.localization import say
 
 GAP, _MARGIN = 36.0, 28.0
 
@@ -85,17 +86,19 @@ def chart_groups(results: Results) -> dict[str, Panel | None]:
     entries = style_entries(list(looks.pca.groups)) if looks.pca else []
     attention = attention_panel(results, looks.attention) if looks.attention else None
     return {
-        "quality": _one("Quality and cost", quality, 2, family_entries(results)),
-        "losses": _one("Loss curves", [panel for _, panel in loss_panels(results)], 3),
-        "words": _one("The same words in every model", [panel for _, panel in words], 3, entries),
+        "quality": _one(say("Quality and cost"), quality, 2, family_entries(results)),
+        "losses": _one(say("Loss curves"), [panel for _, panel in loss_panels(results)], 3),
+        "words": _one(
+            say("The same words in every model"), [panel for _, panel in words], 3, entries
+        ),
         "contexts": _use_group(results, looks.contexts) if looks.contexts else None,
-        "attention": _one("Attention", [attention], 1),
+        "attention": _one(say("Attention"), [attention], 1),
     }
 
 
 def _use_group(results: Results, look: ContextsVisual) -> Panel | None:
     """Contextual models first, then, small, those with one vector per word."""
-    title, drawn = f"Uses of “{look.word}”", use_panels(results, look)
+    title, drawn = say("Uses of “{word}”", word=look.word), use_panels(results, look)
     many = [panel for rung, panel in drawn if not is_one_point(look, rung)]
     single = [panel for rung, panel in drawn if is_one_point(look, rung)]
     entries = style_entries([use.sense for use in look.sentences])

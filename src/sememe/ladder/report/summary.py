@@ -5,6 +5,7 @@ from sememe.ladder.report.formatting import (
     duration,
     gigabytes,
     headline,
+    joined,
     listed,
     plural,
     score,
@@ -24,6 +25,7 @@ from sememe.ladder.report.tables import (
     sentence,
 )
 from sememe.ladder.results import Column, Corpus, Machine, Results
+from sememe.localization import say
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 
@@ -46,91 +48,127 @@ def summary(results: Results) -> list[str]:
 def budget_text(results: Results) -> str:
     """The budget of each rung."""
     if results.budget.seconds is not None:
-        return f"{duration(results.budget.seconds)} of training"
+        return say("{time} of training", time=duration(results.budget.seconds))
     if results.budget.tokens is not None:
-        return f"{count(results.budget.tokens)} tokens"
-    return "no limit"
+        return say("{num} tokens", num=count(results.budget.tokens))
+    return say("no limit")
+
+
+def budget_short(results: Results) -> str:
+    """The budget of each rung, as a value."""
+    seconds = results.budget.seconds
+    return budget_text(results) if seconds is None else duration(seconds)
 
 
 def machine_text(machine: Machine) -> str:
     """The machine, in a few words."""
     parts = [
         machine.gpu,
-        plural(machine.cores, "core") + (f" of {machine.processor}" if machine.processor else ""),
+        say(
+            "{cores} of {processor}",
+            cores=plural(machine.cores, "core"),
+            processor=machine.processor,
+        )
+        if machine.processor
+        else plural(machine.cores, "core"),
         gigabytes(machine.memory) if machine.memory else "",
         machine.system,
     ]
-    return ", ".join(part for part in parts if part)
+    return joined([part for part in parts if part])
 
 
 def corpus_text(corpus: Corpus) -> str:
     """The corpus: its training and its held-out part."""
-    language = language_name(corpus.language)
-    return (
-        f"{corpus.name}{f', {language}' if language else ''}: "
-        f"{plural(corpus.documents, 'document')}, {plural(corpus.words, 'word')}; trained on "
-        f"{plural(corpus.train_documents, 'document')}, {plural(corpus.train_words, 'word')}; "
-        f"held out {plural(corpus.heldout_documents, 'document')}, "
-        f"{plural(corpus.heldout_words, 'word')}. {sentence(corpus.split)}"
-    ).rstrip()
+    sizes = [
+        joined([plural(documents, "document"), plural(words, "word")])
+        for documents, words in (
+            (corpus.documents, corpus.words),
+            (corpus.train_documents, corpus.train_words),
+            (corpus.heldout_documents, corpus.heldout_words),
+        )
+    ]
+    return say(
+        "{name}: {all}; trained on {train}; held out {heldout}. {split}",
+        name=joined([part for part in (corpus.name, language_name(corpus.language)) if part]),
+        all=sizes[0], train=sizes[1], heldout=sizes[2], split=sentence(corpus.split),
+    ).rstrip()  # fmt: skip
 
 
 def spread_words(results: Results) -> str:
     """What ± means."""
     repeated = num_repetitions(results)
     if not repeated:
-        return "Each score was measured once, so there is no standard deviation."
-    times = listed([str(number) for number in repeated], "or")
-    return (
-        f"Mean ± standard deviation over {times} repetitions; a score without ± was measured once."
+        return say("Each score was measured once, so there is no standard deviation.")
+    return say(
+        "Mean ± standard deviation over {times} repetitions; a score without ± was measured once.",
+        times=listed([str(number) for number in repeated], "or"),
     )
 
 
 def task_facts(task: Column, results: Results) -> str:
     """The metric, how the task is done, and the number of training and test rows."""
-    rows = [f"{task.num_train:,} training rows"] * bool(task.num_train)
+    rows = [say("{num:,} training rows", num=task.num_train)] * bool(task.num_train)
     found = numbers(results, task).values()
     nums = sorted({cell.num for cell in found if cell.num}) or [task.num_test]
-    span = f"{nums[0]:,}" if len(nums) == 1 else f"{nums[0]:,} to {nums[-1]:,}"
+    span = f"{nums[0]:,}"
+    if len(nums) > 1:
+        span = say("{low} to {high}", low=span, high=f"{nums[-1]:,}")
     total = max((cell.details.get("questions", 0) for cell in found), default=0) or task.num_test
-    rows += [f"{span}{f' of {total:,}' if total > nums[0] else ''} test questions"] * bool(nums[-1])
-    return "; ".join([unit(task), *([task.how] if task.how else []), *rows])
+    if nums[-1]:
+        questions = (
+            "{num} of {total:,} test questions" if total > nums[0] else "{num} test questions"
+        )
+        rows.append(say(questions, num=span, total=total))
+    return joined([unit(task), *([task.how] if task.how else []), *rows], "{one}; {other}")
 
 
 def language_name(code: str) -> str:
     """The name of a language, if known."""
-    return LANGUAGES.get(code, code)
+    return say(LANGUAGES.get(code, code))
 
 
 def _what_was_run(results: Results) -> str:
     done, corpus = [rung for rung in results.rungs if learned_here(rung)], results.corpus
     if not done:
-        return f"No model has been trained yet on {corpus.name}."
-    where = results.machine.gpu or plural(results.machine.cores, "core")
-    language = language_name(corpus.language)
+        return say("No model has been trained yet on {name}.", name=corpus.name)
     is_line = {"counts", "contextual"} <= {rung.family for rung in done}
-    return (
-        f"{small_number(len(done)).capitalize()} model{'s' * (len(done) > 1)}"
-        f"{', from counts to contextual vectors,' * is_line} were trained on the same text, "
-        f"{corpus.name} "
-        f"({count(corpus.train_words)} words{f' of {language}' if language else ''}), "
-        f"with {'a budget of ' * bool(results.budget.seconds)}{budget_text(results)} each on "
-        f"{where}, "
-        "and evaluated on the same "
-        f"{small_number(len(results.tasks))} task{'s' * (len(results.tasks) != 1)}."
-        f"{_trained_elsewhere(results)}"
+    text = say(
+        "{models} were trained on the same text, {name} ({words}), with {budget} each on "
+        "{machine}, and evaluated on the same {tasks}.",
+        models=say(
+            "{models}, from counts to contextual vectors," if is_line else "{models}",
+            models=_counted(len(done), "model").capitalize(),
+        ),
+        name=corpus.name,
+        words=words_of(corpus),
+        budget=say(
+            "a budget of {time}" if results.budget.seconds else "{time}", time=budget_text(results)
+        ),
+        machine=results.machine.gpu or plural(results.machine.cores, "core"),
+        tasks=_counted(len(results.tasks), "task"),
     )
+    return joined([text, *_trained_elsewhere(results)], "{one} {other}")
 
 
-def _trained_elsewhere(results: Results) -> str:
+def words_of(corpus: Corpus) -> str:
+    """The number of training words, with the language if known."""
+    template = "{num} words of {language}" if corpus.language else "{num} words"
+    return say(template, num=count(corpus.train_words), language=language_name(corpus.language))
+
+
+def _counted(number: int, name: str) -> str:
+    """A small number in words with its noun."""
+    return say(f"{{num}} {name}{'s' * (number != 1)}", num=small_number(number))
+
+
+def _trained_elsewhere(results: Results) -> list[str]:
     others = [rung.title for rung in done_rungs(results) if not learned_here(rung)]
     if not others:
-        return ""
+        return []
     # A user's own model may have seen the documents that the ladder holds out.
-    return (
-        f" {listed(others)} {'was' if len(others) == 1 else 'were'} not trained here and may have "
-        "seen the held-out text."
-    )
+    one = "{models} was not trained here and may have seen the held-out text."
+    more = "{models} were not trained here and may have seen the held-out text."
+    return [say(one if len(others) == 1 else more, models=listed(others))]
 
 
 def _takeaway(results: Results) -> str:
@@ -143,14 +181,25 @@ def _takeaway(results: Results) -> str:
         for name in best:
             second = sign * max(sign * mean for one, mean in means.items() if one not in best)
             gap = abs(means[name] - second) / max(abs(means[name]), abs(second))
-            lead = f"{with_unit(means[name], task)}, next best {with_unit(second, task)}"
-            leads.setdefault(name, []).append((gap, f"{task.title} ({lead})"))
+            lead = say(
+                "{task} ({score}, next best {second})",
+                task=task.title, score=with_unit(means[name], task), second=with_unit(second, task),
+            )  # fmt: skip
+            leads.setdefault(name, []).append((gap, lead))
+    one = "{model} is best in {num} of {total} tasks: {lead}"
+    several = "{model} is best in {num} of {total} tasks, most clearly in {lead}"
     parts = [
-        f"{results.rung(name).title} is best in {len(own)} of {len(results.tasks)} tasks"
-        f"{', most clearly in' if len(own) > 1 else ':'} {max(own)[1]}"
+        say(
+            several if len(own) > 1 else one,
+            model=results.rung(name).title, num=len(own), total=len(results.tasks),
+            lead=max(own)[1],
+        )
         for name, own in sorted(leads.items(), key=lambda lead: -len(lead[1]))[:3]
-    ]
-    return f"With {budget_text(results)} each, {'; '.join(parts)}." if parts else ""
+    ]  # fmt: skip
+    told = joined(parts, "{one}; {other}")
+    return say("With {budget} each, {leads}.", budget=budget_text(results), leads=told) * bool(
+        parts
+    )
 
 
 def _against_baselines(results: Results) -> str:
@@ -165,8 +214,10 @@ def _against_baselines(results: Results) -> str:
         return ""
     above = sum(map(sum, verdicts.values()))
     never = [results.rung(name).title for name, own in verdicts.items() if not any(own)]
-    tail = f"; {listed(never)} never {'is' if len(never) == 1 else 'are'}" * bool(never)
-    return f"{above} of {total} scores are above the best baseline of their column{tail}."
+    text = "{num} of {total} scores are above the best baseline of their column"
+    if never:
+        text += "; {models} never is" if len(never) == 1 else "; {models} never are"
+    return say(text + ".", num=above, total=total, models=listed(never))
 
 
 def _senses(results: Results, task: Column) -> str:
@@ -177,12 +228,18 @@ def _senses(results: Results, task: Column) -> str:
         means = [cell.mean or 0.0 for name, cell in found.items() if families.get(name) == family]
         if means:
             low, high = min(means), max(means)
-            span = score(low) if score(low) == score(high) else f"{score(low)} to {score(high)}"
-            parts.append(f"{title} reach {span}{' %' if task.unit == '%' else ''}")
+            span = with_unit(high, task)
+            if score(low) != score(high):
+                span = say("{low} to {high}", low=score(low), high=span)
+            parts.append(say("{models} reach {scores}", models=say(title), scores=span))
     if not parts:
         return ""
-    tail = f", {hardest[0]} {with_unit(hardest[1], task)}" if hardest else ""
-    return f"{headline(task)} ({task.metric}): {', '.join(parts)}{tail}."
+    if hardest:
+        parts.append(f"{hardest[0]} {with_unit(hardest[1], task)}")
+    return say(
+        "{task} ({metric}): {scores}.",
+        task=headline(task), metric=task.metric, scores=joined(parts),
+    )  # fmt: skip
 
 
 def _what_is_missing(results: Results) -> str:
@@ -190,12 +247,20 @@ def _what_is_missing(results: Results) -> str:
         [rung.title for rung in results.rungs if rung.state in states]
         for states in (("failed",), ("left out",), ("waiting", "training"))
     )
-    parts = [f"{listed(failed)} failed"] * bool(failed)
-    parts += [f"{listed(left)} {'was' if len(left) == 1 else 'were'} skipped"] * bool(left)
-    missing = f"{'; '.join(parts)}; the table says why." if parts else ""
-    verb = "is" if len(waiting) == 1 else "are"
-    coming = f"{listed(waiting)} {verb} not finished yet." if waiting else ""
-    return f"{missing} {coming}".strip()
+    skipped = "{models} was skipped" if len(left) == 1 else "{models} were skipped"
+    unfinished = (
+        "{models} is not finished yet." if len(waiting) == 1 else "{models} are not finished yet."
+    )
+    parts = [
+        say(template, models=listed(names))
+        for template, names in (("{models} failed", failed), (skipped, left))
+        if names
+    ]
+    told = [say("{models}; the table says why.", models=joined(parts, "{one}; {other}"))] * bool(
+        parts
+    )
+    told += [say(unfinished, models=listed(waiting))] * bool(waiting)
+    return joined(told, "{one} {other}")
 
 
 def facts(results: Results) -> list[tuple[str, str]]:
@@ -206,10 +271,10 @@ def facts(results: Results) -> list[tuple[str, str]]:
     known = [
         ("Started", results.started),
         ("Text", corpus_text(corpus)),
-        ("Vocabulary", ", ".join(sizes)),
+        ("Vocabulary", joined(sizes)),
         ("Budget per model", budget_text(results)),
         ("Machine", machine_text(results.machine)),
         ("Versions", ", ".join(f"{name} {one}" for name, one in results.versions.items())),
         ("Seeds", ", ".join(map(str, results.seeds))),
     ]
-    return [(name, value) for name, value in known if value]
+    return [(say(name), value) for name, value in known if value]

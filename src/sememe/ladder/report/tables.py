@@ -17,12 +17,14 @@ from sememe.ladder.report.formatting import (
     duration,
     has_number,
     has_spread,
+    joined,
     megabytes,
     plural,
     score,
     unbroken,
 )
 from sememe.ladder.results import Cell, Column, Results, Rung
+from sememe.localization import say
 
 
 def done_rungs(results: Results) -> list[Rung]:
@@ -142,14 +144,14 @@ def reason(rung: Rung, cell: Cell | None) -> str:
     """Why there is no score: the cell's reason, or the state of the rung."""
     if cell is not None and cell.why:
         return sentence(cell.why)
-    return "Not measured." if rung.state == "done" else state_text(rung)
+    return say("Not measured.") if rung.state == "done" else state_text(rung)
 
 
 def state_text(rung: Rung) -> str:
     """The state of a rung without scores, in words."""
     words = {"waiting": "not trained yet", "training": "training", "left out": "skipped"}
-    head = words.get(rung.state, rung.state)
-    return sentence(f"{head}: {rung.why}" if rung.why else head)
+    head = say(words.get(rung.state, rung.state))
+    return sentence(say("{state}: {why}", state=head, why=rung.why) if rung.why else head)
 
 
 def sentence(text: str) -> str:
@@ -158,7 +160,7 @@ def sentence(text: str) -> str:
     if not text:
         return text
     text = text[0].upper() + text[1:]
-    return text if text.rstrip(")）”")[-1:] in tuple(".!?。！？…") else text + "."
+    return text if text.rstrip(")）”")[-1:] in tuple(".!?。！？…") else say("{text}.", text=text)
 
 
 _MOST_COLUMNS = 11
@@ -282,7 +284,7 @@ def _score_table(results: Results, notes: Footnotes, is_page: bool) -> ScoreTabl
     names = dict.fromkeys(name for task in results.tasks for name in task.baselines)
     return ScoreTable(
         tasks=results.tasks,
-        groups=[(group.capitalize(), len(list(tasks))) for group, tasks in groups],
+        groups=[(say(group.capitalize()), len(list(tasks))) for group, tasks in groups],
         families=[(family_style(family)[0], [*map(row, rungs)]) for family, rungs in families],
         baselines={
             name: [score(task.baselines[name]) if name in task.baselines else ""
@@ -294,17 +296,17 @@ def _score_table(results: Results, notes: Footnotes, is_page: bool) -> ScoreTabl
 
 def _shown_cell(cell: Cell, task: Column, is_best: bool, is_near: bool) -> ShownCell:
     is_below = is_above_baseline(cell, task) is False
-    told = [plural(len(cell.scores), "score") + ": " + ", ".join(map(score, cell.scores))]
-    told += [f"over {plural(cell.num, 'question')}"] * bool(cell.num)
-    told += ["best of its column"] * is_best + [
-        "within one standard deviation of the best"
-    ] * is_near
-    told += ["not above the best baseline"] * is_below
+    values = ", ".join(map(score, cell.scores))
+    told = [say("{state}: {why}", state=plural(len(cell.scores), "score"), why=values)]
+    told += [say("over {questions}", questions=plural(cell.num, "question"))] * bool(cell.num)
+    told += [say("best of its column")] * is_best
+    told += [say("within one standard deviation of the best")] * is_near
+    told += [say("not above the best baseline")] * is_below
     return ShownCell(
         mean=score(cell.mean),
         sd=score(cell.sd) if has_spread(cell) else "",
         share=min(max(cell.mean or 0.0, 0.0), 100.0) if task.unit == "%" else None,
-        told="; ".join(told),
+        told=joined(told, "{one}; {other}"),
         is_best=is_best,
         is_near=is_near,
         is_below=is_below,

@@ -1,0 +1,127 @@
+"""The language of the interface: English in the code, Chinese from a catalogue.
+
+A line of `zh/*.tsv` is an English text, a tab and its Chinese; `{names}` stand for values. A text
+without a line stays English. Two functions use the catalogue:
+
+    say("{num:,} words in {path}", num=5, path="a")   a template with its values (the report)
+    translate("5 words in a")                         a finished message (an error, a note)
+
+Errors are raised and results are saved in English, whatever the language, for programs that read
+them; only what a person reads is translated, at the place where it is printed.
+"""
+
+from __future__ import annotations
+
+import locale
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple, get_args
+
+Language = Literal["en", "zh"]
+VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
+CATALOGUES = ("help", "messages", "report")
+
+_PLACE = re.compile(r"\{(~?\w+)[^{}]*\}")
+_LETTER = re.compile("[^\\W\\d_]")
+
+
+def current() -> Language:
+    """The language in use."""
+    return "zh" if os.environ.get(VARIABLE) == "zh" else "en"
+
+
+def preferred() -> Language:
+    """The language of the user's locale, if the program speaks it and the terminal can show it."""
+    names = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    name = next(filter(None, names), None) or locale.getlocale()[0] or ""
+    if not name.lower().startswith(("zh", "chinese")):
+        return "en"
+    try:
+        "中".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeError, LookupError):
+        return "en"
+    return "zh"
+
+
+@contextmanager
+def using(language: str) -> Iterator[None]:
+    """Speak a language for a while; an unknown one is English."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = language if language in get_args(Language) else "en"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+@cache
+def catalogue(language: Language) -> dict[str, str]:
+    """Every English text with its translation."""
+    if language == "en":
+        return {}
+    folder = files(__package__) / language
+    lines = [
+        line
+        for name in CATALOGUES
+        for line in folder.joinpath(f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    ]
+    return dict(line.split("\t") for line in lines if line and not line.startswith("#"))
+
+
+def say(template: str, /, **values: Any) -> str:
+    """Fill a template with values, in the language in use."""
+    return catalogue(current()).get(template, template).format(**values)
+
+
+class _Pattern(NamedTuple):
+    """A template to recognise: the longest text in it, the expression, and the translation."""
+
+    longest: str
+    expression: str
+    translation: str
+
+
+@cache
+def _patterns(language: Language) -> list[_Pattern]:
+    """The templates with values, those with the most text of their own first."""
+    found = []
+    for template, translation in catalogue(language).items():
+        texts = _PLACE.split(template)[::2]
+        if len(texts) > 1 and _LETTER.search("".join(texts)):
+            places = [f"(?P<{name.strip('~')}>.*?)" for name in _PLACE.findall(template)]
+            parts = [re.escape(texts[0])]
+            for place, text in zip(places, texts[1:], strict=True):
+                parts += [place, re.escape(text)]
+            found.append(_Pattern(max(texts, key=len), "".join(parts), translation))
+    return sorted(found, key=lambda pattern: -len(pattern.expression))
+
+
+def translate(text: str) -> str:
+    """Translate a finished message, found by its template; one without a line stays as it is.
+
+    A part that is a message too is marked in the catalogue: `{~reason}` is translated, `{word}` is
+    the user's.
+    """
+    language = current()
+    if (known := catalogue(language).get(text)) is not None:
+        return known
+    for pattern in _patterns(language):
+        if pattern.longest in text and (found := re.fullmatch(pattern.expression, text, re.DOTALL)):
+            return _filled(pattern.translation, found)
+    return text
+
+
+def _filled(translation: str, found: re.Match[str]) -> str:
+    def value(place: re.Match[str]) -> str:
+        name = place[1].strip("~")
+        return translate(found[name]) if place[1].startswith("~") else found[name]
+
+    return _PLACE.sub(value, translation)
