@@ -80,13 +80,17 @@ def test_info_and_convert_know_classifiers(sememe, model, train: Path):
 
 
 def test_evaluate_labels(sememe, model, train: Path):
-    rows = [
+    *rows, last = [
         line.split("\t") for line in sememe("evaluate", "labels", model, train).out.splitlines()
     ]
-    assert [row[0] for row in rows] == ["good", "bad", "all"]
-    assert {row[1] for row in rows} == {"1.0000"} and rows[-1][-1] == "120"
+    averages = ["macro average", "micro average", "weighted average"]
+    assert [row[0] for row in rows] == ["good", "bad", *averages]
+    assert {row[1] for row in rows} == {"1.0000"} and rows[-1][-2:] == ["120", "120"]
+    assert "F1 1.0000 on 120 examples, calibration error 0." in last[0] and "log loss 0." in last[0]
     metrics = sememe("evaluate", "labels", model, train, "-k", 2, "--json").json
     assert metrics["precision"] == 0.5 and metrics["recall"] == 1 and metrics["num_examples"] == 120
+    assert metrics["averages"]["macro"]["f1"] == pytest.approx(2 / 3)
+    assert metrics["classes"][0]["num_predicted"] == 120 and metrics["calibration"]["ece"] < 0.2
 
 
 def test_quantize_prints_sizes_and_scores(sememe, train: Path):

@@ -45,11 +45,11 @@ def test_scores_equal_seqevals(scheme: str) -> None:
             tuple(overall)
         )
         for one in ours.types:
-            theirs = report[one.type]
+            theirs = report[one.label]
             assert one.precision == pytest.approx(theirs["precision"])
             assert one.recall == pytest.approx(theirs["recall"])
             assert one.f1 == pytest.approx(theirs["f1-score"])
-            assert one.num_gold == theirs["support"]
+            assert one.num_true == theirs["support"]
 
     check()
 
@@ -75,18 +75,18 @@ def test_entities_of_tags(tags: str, found: list[tuple[str, int, int]]) -> None:
 
 def test_entities_do_not_cross_sentences() -> None:
     scores = score_entities([["B-A"], ["I-A"]], [["B-A"], ["I-A"]])
-    assert (scores.overall.num_gold, scores.overall.num_right, scores.overall.f1) == (2, 2, 1)
+    assert (scores.overall.num_true, scores.overall.num_right, scores.overall.f1) == (2, 2, 1)
 
 
 def test_a_type_or_an_end_that_differs_is_wrong() -> None:
     gold = [["B-PER", "I-PER", "O", "B-LOC"]]
     scores = score_entities(gold, [["B-PER", "O", "O", "B-ORG"]])
-    assert (scores.overall.num_right, scores.overall.num_gold, scores.overall.num_predicted) == (
+    assert (scores.overall.num_right, scores.overall.num_true, scores.overall.num_predicted) == (
         0,
         2,
         2,
     )
-    assert [one.type for one in scores.types] == ["LOC", "ORG", "PER"]
+    assert [one.label for one in scores.types] == ["LOC", "ORG", "PER"]
     assert scores.overall.f1 == 0 and scores.tag_accuracy == 0.5
 
 

@@ -13,8 +13,9 @@ from labelled_texts import lines, rows
 
 from sememe import FastTextClassifier, FastTextClassifierConfig
 from sememe.errors import OptionError
+from sememe.metrics import ClassScore, averages
 from sememe.models.fasttext.classifier import tuning
-from sememe.models.fasttext.classifier.prediction import LabelScore, LabelsResult
+from sememe.models.fasttext.classifier.prediction import LabelsResult
 from sememe.models.fasttext.classifier.tuning import TuningMetric, free_options, propose
 from sememe.progress import Reporter
 
@@ -36,16 +37,17 @@ class Clock:
 
 
 def test_metrics():
-    by_label = [LabelScore("good", 0.1, 0.2, 0.3, 4, 5), LabelScore("bad one", 0, 0, 0.7, 1, 1)]
-    result = LabelsResult(9, 0, 1, 0.0, 0.5, 0.6, float("nan"), by_label)
-    values = {"precision": 0.5, "recall@3": 0.6, "f1": 0.0, "f1:__label__good": 0.3,
-              "f1:bad one": 0.7, "precision:good": 0.1}  # fmt: skip
+    by_label = [ClassScore("good", 4, 5, 8), ClassScore("bad one", 1, 2, 2)]
+    result = LabelsResult(9, 0, 1, 0.0, by_label, averages(by_label))
+    values = {"precision": 0.5, "recall@3": 5 / 7, "f1": 10 / 17, "f1:__label__good": 8 / 13,
+              "f1:bad one": 0.5, "precision:good": 0.5, "macro_recall": 0.65,
+              "macro_f1@2": (8 / 13 + 0.5) / 2, "weighted_recall": 5 / 7}  # fmt: skip
     for name, value in values.items():
-        assert TuningMetric.parse(name).of(result, "__label__") == value
+        assert TuningMetric.parse(name).of(result, "__label__") == pytest.approx(value)
     assert TuningMetric.parse("recall@3").k == 3
     with pytest.raises(OptionError, match="good"):
         TuningMetric.parse("f1:none").of(result, "__label__")
-    for wrong in ("accuracy", "f1@0", "f1@", "f1:"):
+    for wrong in ("accuracy", "f1@0", "f1@", "f1:", "macro_f1:good"):
         with pytest.raises(OptionError, match="metric"):
             TuningMetric.parse(wrong)
 

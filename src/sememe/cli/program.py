@@ -138,9 +138,8 @@ def _cell(value: Any) -> str:
 
 
 def print_scores(scores: Any, name: str) -> None:
-    """Print the table and the metrics of these rows."""
-    if table := scores.table(name):
-        headings, rows, title = table
+    """Print the tables and the metrics of these rows."""
+    for headings, rows, title in scores.tables(name):
         print_table(headings, rows, title=title, always_headed=bool(title))
     if summary := scores.summary(name):
         echo(summary)

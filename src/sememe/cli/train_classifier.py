@@ -11,7 +11,7 @@ import typer
 import sememe
 from sememe.cli import training
 from sememe.cli.options import Column, Json, Quiet, columns_of, expand, flag
-from sememe.cli.program import echo, examples, print_json, remark
+from sememe.cli.program import examples, print_json, print_scores, remark
 from sememe.errors import OptionError, WriteError
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.progress import Reporter
@@ -52,7 +52,10 @@ def classifier(
         typer.Option(help="Hyperparameter search on --validation for this time, such as 5m."),
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="Metric for --autotune: f1, precision, recall, f1@3 or f1:LABEL.")
+        str,
+        typer.Option(
+            help="Metric for --autotune: f1, precision, recall, macro_f1, f1@3, f1:LABEL."
+        ),
     ] = "f1",
     resume: training.Resume = False,
     overwrite: training.Overwrite = False,
@@ -116,12 +119,15 @@ def classifier(
         checkpoint_minutes=checkpoint_minutes or math.inf, language=language, lowercase=lowercase,
         columns=columns_of(column), encoding=encoding, errors=errors,
     )  # fmt: skip
-    if validation is not None:
-        metrics["validation"] = _scores(model, validation)
+    scores = model.evaluate(validation) if validation is not None else None
+    if scores is not None:
+        metrics["validation"] = {**scores.to_dict(), "remark": scores.remark}
     if quantize and not model.is_quantized:  # a finished one that was resumed is
         shrinking["retrain"] = train if retrain else None
         model = _shrink(model, validation or train, shrinking, metrics, reporter)
         model.save(out)
+    if scores is not None and not json:
+        print_scores(scores, "validation")
     _tell(model, out, metrics, as_json=json, quiet=quiet)
 
 
@@ -143,12 +149,6 @@ def _checked(out: Path | None, quantize: bool, retrain: bool, shrinking: dict[st
     return out
 
 
-def _scores(model: FastTextClassifier, data: Any) -> dict[str, Any]:
-    found = model.evaluate(data)
-    told = found.to_dict() | {"remark": found.remark}
-    return {name: value for name, value in told.items() if name != "labels"}
-
-
 def _shrink(
     model: FastTextClassifier,
     data: Any,
@@ -157,7 +157,7 @@ def _shrink(
     reporter: Reporter,
 ) -> FastTextClassifier:
     small = model.quantize(progress=reporter, **options)
-    before, after = _scores(model, data)["f1"], _scores(small, data)["f1"]
+    before, after = model.evaluate(data).f1, small.evaluate(data).f1
     metrics["quantization"] = {
         "bytes_before": model.weights.nbytes,
         "bytes_after": small.weights.nbytes,
@@ -182,11 +182,6 @@ def _tell(
         options = model.config.to_dict()
         print_json({"path": str(out), **sizes, **metrics, "options": options, "history": history})
         return
-    if "validation" in metrics:
-        scores = metrics["validation"]
-        echo(f"F1 {scores['f1']:.4f} on {scores['num_examples']:,} examples")
-        if scores["remark"]:
-            echo(scores["remark"], err=True)
     remark(f"Saved {sizes['labels']:,} labels, {sizes['words']:,} words to {out}", quiet)
     loss, chance = model.history.last().get("loss") or 0.0, math.log(len(model.labels))
     if model.config.loss == "softmax" and loss > _HARDLY_LEARNED * chance:

@@ -13,26 +13,44 @@ neighbors there).
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from sememe.examples.tagging import OUTSIDE, Span, spans_of
 
-Average = Literal["macro", "micro"]
+Average = Literal["macro", "micro", "weighted"]
+_SCORES, _COUNTS = ("precision", "recall", "f1"), ("num_true", "num_predicted")
 _LETTERS = frozenset("BIES")
 
 
 class ClassScore(NamedTuple):
-    """Precision, recall and F1 of one class."""
+    """Counts of one class, or of one type of entity, and the scores that follow from them."""
 
     label: Hashable
-    precision: float
-    recall: float
-    f1: float
-    num_gold: int
+    num_right: int
+    num_true: int
     num_predicted: int
+
+    @property
+    def precision(self) -> float:
+        """Fraction of the predictions that are right; 0 if there are none."""
+        return _share(self.num_right, self.num_predicted)
+
+    @property
+    def recall(self) -> float:
+        """Fraction of the true ones that were found; 0 if there are none."""
+        return _share(self.num_right, self.num_true)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        return _share(2 * self.num_right, self.num_true + self.num_predicted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scores and the counts as JSON values."""
+        return {name: getattr(self, name) for name in ("label", *_SCORES, *_COUNTS)}
 
 
 class Confusion(NamedTuple):
@@ -99,19 +117,48 @@ def class_scores(confusion: Confusion) -> list[ClassScore]:
     """Precision, recall and F1 of every class of a confusion matrix."""
     counts = confusion.counts
     columns = (counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0))
-    return [
-        ClassScore(
-            label,
-            _share(num_right, num_predicted),
-            _share(num_right, num_gold),
-            _share(2 * num_right, num_gold + num_predicted),
-            num_gold,
-            num_predicted,
+    return [*map(ClassScore, confusion.labels, *(column.tolist() for column in columns))]
+
+
+def label_set_scores(
+    is_true_NC: np.ndarray, is_predicted_NC: np.ndarray, labels: Sequence[Hashable]
+) -> list[ClassScore]:
+    """Precision, recall and F1 of every label, where a row has any number of them."""
+    counts = (is_true_NC & is_predicted_NC, is_true_NC, is_predicted_NC)
+    return [*map(ClassScore, labels, *(one.sum(0).tolist() for one in counts))]
+
+
+def averages(scores: Sequence[ClassScore]) -> dict[str, dict[str, float]]:
+    """Macro (mean over classes), micro (over all decisions) and weighted precision, recall, F1.
+
+    Weights are the numbers of true rows. As in scikit-learn, classes that neither occur nor are
+    predicted are not counted.
+    """
+    own = [one for one in scores if one.num_true or one.num_predicted] or [ClassScore("", 0, 0, 0)]
+    counts = np.array([one[1:] for one in own])
+    overall = ClassScore("all", *counts.sum(0).tolist())
+    values = np.array([[getattr(one, name) for name in _SCORES] for one in own])
+    weighted = counts[:, 1] @ values / max(1, overall.num_true)
+    return {
+        name: dict(zip(_SCORES, map(float, mean), strict=True))
+        for name, mean in (
+            ("macro", values.mean(0)),
+            ("micro", [getattr(overall, name) for name in _SCORES]),
+            ("weighted", weighted),
         )
-        for label, num_right, num_gold, num_predicted in zip(
-            confusion.labels, *(column.tolist() for column in columns), strict=True
-        )
+    }
+
+
+def class_table(
+    classes: Sequence[Mapping[str, Any]], means: Mapping[str, Mapping[str, float]]
+) -> tuple[Sequence[str], list[Sequence[Any]]]:
+    """Headings and rows to print: one for each class (`ClassScore.to_dict`), one for each mean."""
+    totals = [sum(one[name] for one in classes) for name in _COUNTS]
+    rows: list[Sequence[Any]] = [
+        tuple(one[name] for name in ("label", *_SCORES, *_COUNTS)) for one in classes
     ]
+    rows += [(f"{name} average", *own.values(), *totals) for name, own in means.items()]
+    return ("label", "precision", "recall", "F1", "occurs", "predicted"), rows
 
 
 def binary_f1(gold: Sequence[Hashable], predicted: Sequence[Hashable], positive: Hashable) -> float:
@@ -127,14 +174,11 @@ def binary_f1(gold: Sequence[Hashable], predicted: Sequence[Hashable], positive:
 def f1(
     gold: Sequence[Hashable], predicted: Sequence[Hashable], average: Average = "macro"
 ) -> float:
-    """F1 over all classes: the mean over classes (macro), or over all decisions (micro)."""
+    """F1 over all classes, averaged as in `averages`."""
     confusion = confusion_matrix(gold, predicted)
     if not confusion.num_rows:
         return math.nan
-    if average == "micro":
-        # Every wrong label is one false positive and one false negative.
-        return float(np.trace(confusion.counts) / confusion.num_rows)
-    return float(np.mean([score.f1 for score in class_scores(confusion)]))
+    return averages(class_scores(confusion))[average]["f1"]
 
 
 def matthews(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> float:
@@ -158,31 +202,6 @@ def matthews_of_counts(counts_RCC: np.ndarray) -> np.ndarray:
     return np.divide(covariance_R, scale_R, out=np.zeros_like(scale_R), where=scale_R > 0)
 
 
-class EntityScore(NamedTuple):
-    """Counts of entities of one type, or of all."""
-
-    type: str
-    num_right: int
-    num_gold: int
-    num_predicted: int
-
-    @property
-    def precision(self) -> float:
-        """Fraction of the predicted entities that are right; 0 if none was predicted."""
-        return self.num_right / self.num_predicted if self.num_predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        """Fraction of the gold entities that were found; 0 if there are none."""
-        return self.num_right / self.num_gold if self.num_gold else 0.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
-        total = self.num_gold + self.num_predicted
-        return 2 * self.num_right / total if total else 0.0
-
-
 class SentenceCounts(NamedTuple):
     """Entities of one sentence by type."""
 
@@ -194,8 +213,8 @@ class SentenceCounts(NamedTuple):
 class EntityScores(NamedTuple):
     """Entities of all types, of each type, and the accuracy of tags."""
 
-    overall: EntityScore
-    types: list[EntityScore]
+    overall: ClassScore
+    types: list[ClassScore]
     tag_accuracy: float
 
 
@@ -219,7 +238,7 @@ def score_entities(
         truth.update(found.gold)
         guesses.update(found.predicted)
     types = [
-        EntityScore(kind, right[kind], truth[kind], guesses[kind])
+        ClassScore(kind, right[kind], truth[kind], guesses[kind])
         for kind in sorted(truth.keys() | guesses.keys())
     ]
     num_words = sum(map(len, gold))
@@ -228,7 +247,7 @@ def score_entities(
         for row, other in zip(gold, predicted, strict=True)
         for first, second in zip(row, other, strict=True)
     )
-    overall = EntityScore("all", right.total(), truth.total(), guesses.total())
+    overall = ClassScore("all", right.total(), truth.total(), guesses.total())
     return EntityScores(overall, types, num_same / num_words if num_words else 0.0)
 
 

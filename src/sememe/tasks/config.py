@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any, Literal
 
 from sememe.errors import OptionError
+from sememe.metrics import calibration_text, class_table
 from sememe.options import MAX_SEEDS, check_number, option
 from sememe.progress import baseline_remark, few_remark, format_score
 from sememe.training.config import TrainingConfig
@@ -148,6 +149,9 @@ class Scores:
     confusion: list[list[int]] | None = None  # row: true label, column: predicted label
     majority: float | None = None  # accuracy of always predicting the most frequent label
     only: str = ""  # the label that every row got
+    classes: list[dict[str, Any]] = field(default_factory=list)  # precision, recall, F1 of each
+    averages: dict[str, dict[str, float]] = field(default_factory=dict)  # macro, micro, weighted
+    calibration: dict[str, float] = field(default_factory=dict)  # see metrics.Reliability
 
     @property
     def value(self) -> float:
@@ -159,21 +163,23 @@ class Scores:
         metrics = {n: value if math.isfinite(value) else None for n, value in self.metrics.items()}
         return {**asdict(self), "metrics": metrics}
 
-    def table(self, name: str) -> tuple[Sequence[str], list[Sequence[Any]], str] | None:
-        """Headings, rows and title of the confusion matrix for these rows; None without labels."""
-        if self.confusion is None or not self.labels:
-            return None
-        title = f"{name} rows: a line for each right label, a column for each given one"
-        rows: list[Sequence[Any]] = [
-            (label, *own) for label, own in zip(self.labels, self.confusion, strict=True)
-        ]
-        return ("right label \\ given label", *self.labels), rows, title
+    def tables(self, name: str) -> Iterator[tuple[Sequence[str], list[Sequence[Any]], str]]:
+        """Headings, rows and title of each table to print for these rows, if there are labels."""
+        if self.confusion is not None and self.labels:
+            title = f"{name} rows: a line for each right label, a column for each given one"
+            rows: list[Sequence[Any]] = [
+                (label, *own) for label, own in zip(self.labels, self.confusion, strict=True)
+            ]
+            yield ("right label \\ given label", *self.labels), rows, title
+        if self.classes:
+            yield *class_table(self.classes, self.averages), f"{name} rows: scores of each label"
 
     def summary(self, name: str) -> str:
         """The scores as a line of text; `name` names the rows."""
         told = [
             f"{one.replace('_', ' ')} {format_score(value)}" for one, value in self.metrics.items()
         ]
+        told += [calibration_text(self.calibration)] if self.calibration else []
         return f"{name}: {', '.join(told)} ({self.num_rows:,} rows)"
 
     @property

@@ -21,6 +21,7 @@ from sememe.tasks.task import Task
 
 # Scores in this range, such as 0 to 5, are learned unchanged; others are standardized first.
 _LARGEST = 10.0
+_AT_ONCE = 4_096  # rows whose probabilities are in one array
 
 
 class Label(NamedTuple):
@@ -109,11 +110,28 @@ class Classify(TextTask):
         return scores
 
     def explain(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, Any]:
-        """The confusion matrix, and the score of the most frequent label."""
+        """The confusion matrix, the scores of each label, and that of the most frequent label."""
         gold, said = [str(row.label) for row in rows], [one.label for one in predictions]
-        table = metrics.confusion_matrix(gold, said, self.labels).counts
-        more = beside_majority(gold, said)
-        return {"labels": list(self.labels), "confusion": table.tolist(), **more}
+        confusion = metrics.confusion_matrix(gold, said, self.labels)
+        classes = metrics.class_scores(confusion)
+        return {
+            "labels": list(self.labels),
+            "confusion": confusion.counts.tolist(),
+            "classes": [one.to_dict() for one in classes],
+            "averages": metrics.averages(classes),
+            "calibration": self._calibration(rows, predictions),
+            **beside_majority(gold, said),
+        }
+
+    def _calibration(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, float]:
+        """How far the probabilities agree with the labels; some rows at a time."""
+        found, names = metrics.Reliability(), np.array(self.labels)
+        for first in range(0, len(rows), _AT_ONCE):
+            own = slice(first, first + _AT_ONCE)
+            chances = np.array([[*one.probabilities.values()] for one in predictions[own]])
+            is_true = np.array([[str(row.label)] for row in rows[own]]) == names
+            found.add(chances, is_true, is_one=True)
+        return found.to_dict()
 
 
 class Pairs(Classify):

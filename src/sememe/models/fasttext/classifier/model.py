@@ -49,6 +49,8 @@ from sememe.text.settings import TextSettings
 from sememe.vectors import SubwordVectors, WordVectors
 from sememe.vectors.formats.fasttext import read_model, readable, write_model
 
+_MOST_CALIBRATED = 1_000  # labels whose probabilities are all compared with the truth
+
 
 class Prediction(NamedTuple):
     """A label and its probability."""
@@ -307,13 +309,15 @@ class FastTextClassifier(Model):
         )
         return self._found(blocks, k, threshold)
 
-    def _found(self, blocks: Iterable[bytes], k: int, threshold: float) -> Iterator[FoundLabels]:
+    def _found(
+        self, blocks: Iterable[bytes], k: int, threshold: float, *, has_all: bool = False
+    ) -> Iterator[FoundLabels]:
         if k != -1 and k < 1:
             raise OptionError(f"k must be 1 or more, or -1 for every label, not {k}.")
         if not 0 <= threshold <= 1:
             raise OptionError(f"threshold must be between 0 and 1, not {threshold}.")
-        num_labels = len(self.weights.labels)
-        return self.predictor.predict_all(blocks, num_labels if k == -1 else k, threshold)
+        num = len(self.weights.labels) if k == -1 else k
+        return self.predictor.predict_all(blocks, num, threshold, has_all=has_all)
 
     def _named(self, found: FoundLabels) -> Iterator[list[Prediction]]:
         names = self.labels
@@ -337,8 +341,11 @@ class FastTextClassifier(Model):
         blocks = read_blocks(
             data, model.text, prefix, workers, note=reading.get("on_note") or silent
         )
-        found = model._found(blocks, k, threshold)
-        return score(found, model.labels, k, threshold, source_name(data, "The data"))
+        has_all = len(model.weights.labels) <= _MOST_CALIBRATED
+        found = model._found(blocks, k, threshold, has_all=has_all)
+        is_one = model.config.loss in ("softmax", "hierarchical")
+        name = source_name(data, "The data")
+        return score(found, model.labels, k, threshold, name, is_one=is_one)
 
     def embed(
         self, texts: Sequence[str], *, pool: str = "mean", layers: Any = "last"

@@ -3,10 +3,9 @@
 Scores on labelled lines: precision, recall and F1, over all labels and for each.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from sememe.errors import InputError
 from sememe.examples.windows import build_tree
 from sememe.machine import in_order
+from sememe.metrics import ClassScore, Reliability, averages, calibration_text, class_table
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import (
     Expanded,
@@ -39,7 +39,7 @@ from sememe.models.fasttext.classifier.line_kernels import (
 )
 from sememe.models.fasttext.classifier.training import loss_number
 from sememe.models.fasttext.classifier.weights import ClassifierWeights, dense
-from sememe.progress import baseline_remark, few_remark, format_score, jsonable
+from sememe.progress import baseline_remark, few_remark
 from sememe.tokens.ngrams import check_options, keep_ngrams
 from sememe.tokens.vocabulary import Vocabulary, read_only
 from sememe.vectors.subwords import QuantizedMatrix
@@ -57,6 +57,7 @@ class FoundLabels(NamedTuple):
     label_ids: np.ndarray
     chances: np.ndarray
     lines: Expanded
+    all_chances_BL: np.ndarray | None = None  # of every label, where they are wanted
 
 
 class Predictor:
@@ -128,10 +129,23 @@ class Predictor:
         rows = np.where(is_kept, self._num_words + known[:, 1], self.weights.num_rows)
         return np.where(items < self._num_words, items, rows).astype(np.int32)
 
-    def predict(self, text: bytes, k: int, threshold: float) -> FoundLabels:
-        """The `k` most likely labels of each line among those that reach `threshold`."""
+    def predict(
+        self, text: bytes, k: int, threshold: float, *, has_all: bool = False
+    ) -> FoundLabels:
+        """The `k` most likely labels of each line among those that reach `threshold`.
 
+        With `has_all` the probabilities of all labels too.
+        """
         lines = self.read(text)
+        label_ids, chances = self._best(lines, k, threshold)
+        if not has_all:
+            return FoundLabels(label_ids, chances, lines)
+        ids, values = self._best(lines, self._num_labels, 0.0)
+        chances_BL = np.zeros((len(ids), self._num_labels + 1), np.float32)
+        np.put_along_axis(chances_BL, ids, values, 1)  # -1, no label, goes to the last column
+        return FoundLabels(label_ids, chances, lines, chances_BL[:, :-1])
+
+    def _best(self, lines: Expanded, k: int, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         num_lines = len(lines.ends)
         sizes = np.diff(lines.ends, prepend=0)
         k = min(k, self._num_labels)
@@ -144,7 +158,7 @@ class Predictor:
                 self._num_labels, self._children, self._table, np.float32(threshold),
                 label_ids[first:last], chances[first:last],
             )  # fmt: skip
-        return FoundLabels(label_ids, chances, lines)
+        return label_ids, chances
 
     def _hidden(self, lines: Expanded, first: int, last: int) -> np.ndarray:
         """The mean of the rows of each line, (B, D)."""
@@ -164,14 +178,16 @@ class Predictor:
         return hidden_BD
 
     def predict_all(
-        self, texts: Iterable[bytes], k: int, threshold: float
+        self, texts: Iterable[bytes], k: int, threshold: float, *, has_all: bool = False
     ) -> Iterator[FoundLabels]:
         """Predict blocks of lines in threads; yield results in order, few at a time."""
         workers = self.config.num_workers
+
+        def found(text: bytes) -> FoundLabels:
+            return self.predict(text, k, threshold, has_all=has_all)
+
         with ThreadPoolExecutor(workers) as pool:
-            yield from in_order(
-                pool, lambda text: self.predict(text, k, threshold), texts, 2 * workers
-            )
+            yield from in_order(pool, found, texts, 2 * workers)
 
     def embed(self, text: bytes) -> np.ndarray:
         """The hidden vector of each line, (B, D)."""
@@ -212,52 +228,53 @@ def _flat(matrix: np.ndarray) -> tuple[np.ndarray, int]:
     return flat, width
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan
-
-
-@dataclass(frozen=True)
-class LabelScore:
-    """Precision, recall and F1 of one label."""
-
-    label: str
-    precision: float
-    recall: float
-    f1: float
-    num_true: int
-    num_predicted: int
-
-
 @dataclass(frozen=True)
 class LabelsResult:
-    """Precision and recall of the first k labels, over all lines together (micro averages)."""
+    """The scores of the first k labels: of each label, and averages over all."""
 
     num_examples: int
     num_skipped: int  # lines without a known label or without words
     k: int
     threshold: float
-    precision: float
-    recall: float
-    f1: float
-    labels: list[LabelScore]
+    classes: list[ClassScore]
+    averages: dict[str, dict[str, float]]  # macro, micro, weighted
+    calibration: dict[str, float] = field(default_factory=dict)  # see metrics.Reliability
+
+    @property
+    def precision(self) -> float:
+        """Fraction of the predicted labels that are right, over all lines."""
+        return self.averages["micro"]["precision"]
+
+    @property
+    def recall(self) -> float:
+        """Fraction of the true labels that were predicted, over all lines."""
+        return self.averages["micro"]["recall"]
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        return self.averages["micro"]["f1"]
+
+    @property
+    def labels(self) -> list[ClassScore]:
+        """The scores of each label, under the name that earlier versions gave them."""
+        return self.classes
 
     def to_dict(self) -> dict[str, Any]:
-        """The metrics for JSON; NaN, from a division by zero, becomes null."""
-        return {**jsonable(vars(self)), "labels": [jsonable(vars(one)) for one in self.labels]}
+        """The scores for JSON."""
+        classes = [one.to_dict() for one in self.classes]
+        overall = self.averages["micro"]
+        return {**vars(self), **overall, "classes": classes, "labels": classes}
 
-    def table(self, name: str) -> tuple[Sequence[str], list[Sequence[Any]], str]:
-        """Headings and rows to print, one for each label and one for all, and a title."""
-        headings = ("label", f"precision at {self.k}", f"recall at {self.k}", "F1", "occurs")
-        rows = [
-            (one.label, *map(format_score, (one.precision, one.recall, one.f1)), one.num_true)
-            for one in self.labels
-        ]
-        overall = map(format_score, (self.precision, self.recall, self.f1))
-        return headings, [*rows, ("all", *overall, sum(one.num_true for one in self.labels))], ""
+    def tables(self, name: str) -> Iterator[tuple[Sequence[str], list[Sequence[Any]], str]]:
+        """Headings and rows to print, one for each label and one for each average; no title."""
+        headings, rows = class_table([one.to_dict() for one in self.classes], self.averages)
+        yield headings, rows, ""
 
     def summary(self, name: str) -> str:
-        """The table says it all."""
-        return ""
+        """The micro-averaged F1, and how good the probabilities are."""
+        told = f"{name}: F1 {self.f1:.4f} on {self.num_examples:,} examples"
+        return ", ".join(filter(None, (told, calibration_text(self.calibration))))
 
     @property
     def remark(self) -> str:
@@ -266,10 +283,11 @@ class LabelsResult:
             f"{self.num_examples:,} examples; {self.num_skipped:,} lines without a known label "
             "or word were left out."
         )
-        given = [one.label for one in self.labels if one.num_predicted]
-        majority = max((one.num_true for one in self.labels), default=0) / max(1, self.num_examples)
+        given = [str(one.label) for one in self.classes if one.num_predicted]
+        largest = max((one.num_true for one in self.classes), default=0)
+        majority = largest / max(1, self.num_examples)
         only = given[0] if len(given) == 1 else ""
-        is_one_each = self.k == 1 and not self.threshold and len(self.labels) > 1
+        is_one_each = self.k == 1 and not self.threshold and len(self.classes) > 1
         baseline = baseline_remark(self.precision, majority, only) if is_one_each else ""
         parts = (skipped if self.num_skipped else "", baseline, few_remark(self.num_examples))
         return " ".join(filter(None, parts))
@@ -282,12 +300,19 @@ class LabelsResult:
 
 
 def score(
-    blocks: Iterable[FoundLabels], names: list[str], k: int, threshold: float, source: str
+    blocks: Iterable[FoundLabels],
+    names: list[str],
+    k: int,
+    threshold: float,
+    source: str,
+    *,
+    is_one: bool = True,
 ) -> LabelsResult:
-    """Compare predictions with the labels of the lines."""
+    """Compare predictions with the labels of the lines; `is_one`: they exclude each other."""
     num_true = np.zeros(len(names), np.int64)
     num_predicted, num_right = np.zeros_like(num_true), np.zeros_like(num_true)
     num_examples, num_lines = 0, 0
+    reliability, has_all = Reliability(), False
     for found in blocks:
         lines = found.lines
         num_labels = np.diff(lines.label_ends, prepend=0)
@@ -304,18 +329,17 @@ def score(
         num_predicted += np.bincount(guesses, minlength=len(names))
         is_right = np.isin(line_of_guess * len(names) + guesses, true_lines * len(names) + true_ids)
         num_right += np.bincount(guesses[is_right], minlength=len(names))
+        if found.all_chances_BL is not None:
+            has_all, is_true_BL = True, np.zeros(found.all_chances_BL.shape, np.bool_)
+            is_true_BL[true_lines, true_ids] = True
+            reliability.add(found.all_chances_BL[is_asked], is_true_BL[is_asked], is_one=is_one)
     if not num_examples:
         raise InputError(
             f"{source} has no line with a label that the model knows: nothing to score."
         )
-    right, predicted, true = int(num_right.sum()), int(num_predicted.sum()), int(num_true.sum())
+    counts = (num_right.tolist(), num_true.tolist(), num_predicted.tolist())
+    classes = [*map(ClassScore, names, *counts)]
     return LabelsResult(
-        num_examples, num_lines - num_examples, k, threshold, _ratio(right, predicted),
-        _ratio(right, true), _ratio(2 * right, predicted + true),
-        [
-            LabelScore(name, _ratio(r, p), _ratio(r, t), _ratio(2 * r, p + t), t, p)
-            for name, r, p, t in zip(
-                names, num_right.tolist(), num_predicted.tolist(), num_true.tolist(), strict=True
-            )
-        ],
+        num_examples, num_lines - num_examples, k, threshold, classes, averages(classes),
+        reliability.to_dict() if has_all else {},
     )  # fmt: skip

@@ -7,7 +7,6 @@ trials are reproducible; the time only limits their number.
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from dataclasses import dataclass, fields, replace
@@ -44,35 +43,37 @@ _FIRST: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class TuningMetric:
-    """The metric to maximize: "f1", "precision" or "recall", "f1@3", "f1:label"."""
+    """The metric to maximize: "f1", "precision" or "recall", "macro_f1", "f1@3", "f1:label"."""
 
     metric: str
+    average: str = "micro"
     k: int = 1
     label: str | None = None
 
     @classmethod
     def parse(cls, name: str) -> TuningMetric:
         """Read the name of a metric."""
-        match = re.fullmatch(r"(f1|precision|recall)(?:@(\d+))?(?::(.+))?", name)
-        if match is None or match[2] == "0":
+        match = re.fullmatch(
+            r"(?:(macro|micro|weighted)_)?(f1|precision|recall)(?:@(\d+))?(?::(.+))?", name
+        )
+        if match is None or match[3] == "0" or (match[1] and match[4]):
             raise OptionError(
-                f"metric must be f1, precision or recall, perhaps with @k or :label, not {name!r}."
+                "metric must be f1, precision or recall, perhaps with macro_ or weighted_ before "
+                f"it, or @k or :label after it, not {name!r}."
             )
-        return cls(match[1], int(match[2] or 1), match[3])
+        return cls(match[2], match[1] or "micro", int(match[3] or 1), match[4])
 
     def of(self, result: LabelsResult, prefix: str) -> float:
-        """The metric in a result; NaN counts as 0."""
-        found: Any = result
-        if self.label is not None:
-            name = label_name(self.label, prefix)
-            known = {score.label: score for score in result.labels}
-            if name not in known:
-                raise OptionError(
-                    f"metric names the label {name!r}; there are {', '.join(sorted(known)[:20])}."
-                )
-            found = known[name]
-        value = float(getattr(found, self.metric))
-        return 0.0 if math.isnan(value) else value
+        """The metric in a result."""
+        if self.label is None:
+            return result.averages[self.average][self.metric]
+        name = label_name(self.label, prefix)
+        known = {str(score.label): score for score in result.classes}
+        if name not in known:
+            raise OptionError(
+                f"metric names the label {name!r}; there are {', '.join(sorted(known)[:20])}."
+            )
+        return float(getattr(known[name], self.metric))
 
 
 def free_options(config: FastTextClassifierConfig) -> set[str]:
