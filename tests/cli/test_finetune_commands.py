@@ -210,7 +210,7 @@ def test_one_label_for_all_rows_is_told_with_what_that_scores(sememe, model, tra
 
 
 def test_scores_beside_the_most_frequent_label():
-    from sememe.tasks.config import Scores, beside_majority
+    from sememe.tasks.scores import Scores, beside_majority
 
     def remark(gold: str, said: str) -> str:
         right = sum(map(str.__eq__, gold, said)) / len(gold)

@@ -7,7 +7,7 @@ import pytest
 from sememe.evaluation.senses.results import SenseScore, SensesResult, WordScore
 from sememe.metrics import Interval
 from sememe.models.fasttext.classifier.prediction import LabelsResult
-from sememe.tasks.config import Scores
+from sememe.tasks.scores import Scores
 
 
 @pytest.mark.parametrize(("num", "is_few"), [(29, True), (30, False)])

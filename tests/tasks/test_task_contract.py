@@ -14,7 +14,8 @@ from sememe import BERT, Classify, OneHot, Regress, Tag
 from sememe.contract import CAPABILITIES, KINDS, Model
 from sememe.errors import OptionError, UnsupportedError
 from sememe.nn.encoders import Backbone
-from sememe.tasks.config import FinetuneConfig, Scores
+from sememe.tasks.config import FinetuneConfig
+from sememe.tasks.scores import Scores
 
 TEXTS = ["a good film", "the day and night"]
 CALLS = {

@@ -11,7 +11,8 @@ from quick_tasks import QUICK, assert_same
 
 from recorded_notes import Notes
 from sememe import Classify
-from sememe.tasks.config import Scores, grid
+from sememe.tasks.config import grid
+from sememe.tasks.scores import Scores
 from sememe.tasks.trials import fit_trials, settings_of
 
 

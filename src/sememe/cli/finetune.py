@@ -37,12 +37,12 @@ from sememe.tasks.config import (
     PAPER_GRID,
     AnswerConfig,
     FinetuneConfig,
-    Scores,
     TagConfig,
     grid,
 )
 
 if TYPE_CHECKING:
+    from sememe.tasks.scores import Scores
     from sememe.tasks.task import Task
 
 app = group("finetune", "Fine-tune a model on your labelled rows.")

@@ -28,8 +28,9 @@ from sememe.nn.crf import (
 from sememe.nn.encoders import Coder, Reads
 from sememe.nn.heads import TokenHead
 from sememe.nn.rows import TextWindow, windows
-from sememe.tasks.config import TagConfig, beside_majority
+from sememe.tasks.config import TagConfig
 from sememe.tasks.objective import Item
+from sememe.tasks.scores import beside_majority
 from sememe.tasks.task import Task
 from sememe.tasks.texts import softmax
 from sememe.text.characters import is_han

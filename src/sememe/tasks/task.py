@@ -56,8 +56,9 @@ from sememe.storage.folder import (
     write_folder,
     write_json,
 )
-from sememe.tasks.config import FinetuneConfig, Scores
+from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.objective import Item, TaskObjective, run_items
+from sememe.tasks.scores import Scores
 from sememe.tasks.training import prepare_rows
 from sememe.text.settings import TextSettings
 from sememe.training.distributed import joined

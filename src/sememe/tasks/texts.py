@@ -15,8 +15,8 @@ from sememe.examples.labelled.rows import LabelledRows, TextRow
 from sememe.examples.labelled.texts import read_texts, sorted_labels
 from sememe.nn.encoders import Reads
 from sememe.nn.heads import ChoiceHead, ClassHead, ScoreHead
-from sememe.tasks.config import beside_majority
 from sememe.tasks.objective import Item, Target, encode_texts
+from sememe.tasks.scores import beside_majority
 from sememe.tasks.task import Task
 
 # Scores in this range, such as 0 to 5, are learned unchanged; others are standardized first.

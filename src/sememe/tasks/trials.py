@@ -14,7 +14,7 @@ from sememe.errors import InputError
 from sememe.models.fitting import Request
 from sememe.progress import as_reporter
 from sememe.storage.folder import MANIFEST
-from sememe.tasks.config import Scores
+from sememe.tasks.scores import Scores
 from sememe.tasks.task import KIND, Task
 from sememe.tasks.training import read_rows
 
