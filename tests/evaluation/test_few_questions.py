@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sememe.evaluation.senses.results import SenseScore, SensesResult, WordScore
-from sememe.metrics import Interval
+from sememe.metrics import Interval, averages
 from sememe.models.fasttext.classifier.prediction import LabelsResult
 from sememe.tasks.scores import Scores
 
@@ -13,7 +13,7 @@ from sememe.tasks.scores import Scores
 @pytest.mark.parametrize(("num", "is_few"), [(29, True), (30, False)])
 def test_scores_of_labels_say_that_their_rows_are_few(num: int, is_few: bool) -> None:
     task = Scores(metrics={"accuracy": 0.5}, main_metric="accuracy", num_rows=num, num_skipped=2)
-    labels = LabelsResult(num, 0, 1, 0.0, 0.5, 0.5, 0.5, [])
+    labels = LabelsResult(num, 0, 1, 0.0, [], averages([]))
     for remark in (task.remark, labels.remark):
         assert (f"only {num} rows" in remark) == is_few
     assert "2 bad rows were left out." in task.remark
