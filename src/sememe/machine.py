@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_NEURAL = ("torch", "tokenizers", "safetensors")  # of the extra `neural`
+# Libraries of the extra `neural`, as errors call them.
+_NEURAL = {"torch": "PyTorch", "tokenizers": "tokenizers", "safetensors": "safetensors"}
 _IMPORTS = re.compile(r"^from (sememe[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
@@ -122,12 +122,20 @@ def provenance() -> dict[str, Any]:
 
 def imported(module: str, name: str) -> Any:
     """An attribute of a module that may need PyTorch."""
-    try:
+    with naming_extra(name):
         return getattr(import_module(module), name)
+
+
+@contextmanager
+def naming_extra(what: str) -> Iterator[None]:
+    """Turn the error for a library of the extra `neural` into one that says what to install."""
+    try:
+        yield
     except ModuleNotFoundError as error:
-        if error.name in _NEURAL:
-            raise MissingExtraError(f"{name} needs PyTorch: pip install sememe[neural].") from error
-        raise
+        library = _NEURAL.get((error.name or "").partition(".")[0])
+        if library is None:
+            raise
+        raise MissingExtraError(f"{what} needs {library}: pip install 'sememe[neural]'.") from error
 
 
 def lazily(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
@@ -139,12 +147,6 @@ def lazily(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
         return imported(f"{package}.{homes[name]}", name)
 
     return find
-
-
-def need_torch() -> None:
-    """Raise MissingExtraError with what to install if PyTorch is missing."""
-    if find_spec("torch") is None:
-        raise MissingExtraError("Networks need PyTorch: pip install sememe[neural].")
 
 
 @cache

@@ -288,7 +288,7 @@ def test_without_torch_it_says_what_to_install(sememe, bert, gpt, monkeypatch, c
     monkeypatch.setattr("sememe.machine.import_module", missing)
     folder = gpt if command == "generate" else bert
     result = sememe(*command.split(), folder, *more, fails=True)
-    assert result.code == 2 and "pip install sememe[neural]" in result.err
+    assert result.code == 2 and "pip install 'sememe[neural]'" in result.err
 
 
 def test_a_model_of_another_type_is_named(sememe, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -76,3 +77,15 @@ def test_the_report_finds_its_templates(environment: Path, tmp_path: Path):
     )
     printed = run(environment / "bin" / "python", "-c", code, cwd=tmp_path)
     assert ".html" in printed and ".css" in printed
+
+
+def test_the_static_ladder_runs_on_the_built_in_corpus(environment: Path, tmp_path: Path):
+    command = "ladder --rungs onehot,counts,skipgram --tokens 20000 --json --out ladder"
+    printed = run(environment / "bin" / "sememe", *command.split(), cwd=tmp_path)
+    results = json.loads(printed)
+    assert [rung["state"] for rung in results["rungs"]] == ["done"] * 3
+    scored = {cell["rung"] for cell in results["cells"] if cell["mean"] is not None}
+    assert scored == {"onehot", "counts", "skipgram"}
+    # Half of the corpus comes with PyTorch: the report says so.
+    assert any("smaller here, without the docstrings of torch" in note for note in results["notes"])
+    assert (tmp_path / "ladder" / "report.html").stat().st_size > 10_000

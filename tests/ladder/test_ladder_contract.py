@@ -14,6 +14,7 @@ import pytest
 import toy_model
 from ladder_texts import documents, write
 
+from missing_libraries import without_libraries
 from sememe.contract import KINDS, Kind, Model, WordsInContext
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.context_questions import HiddenQuestion, PerplexityQuestion
@@ -160,31 +161,27 @@ def test_what_the_line_lacks_is_contextual_if_words_have_a_context(kind, family,
 
 
 WITHOUT = """
-import importlib.util, sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "tokenizers", "safetensors"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
-
-sys.meta_path.insert(0, Missing())
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "torch" else find(name, *more)
-import sememe
+import sys, sememe
 results = sememe.Ladder(rungs="onehot,counts,skipgram,bert", tokens=5000, rows=24, seeds=1,
                         workers=1, min_count=1).run(sys.argv[1], out=sys.argv[2])
 for rung in results.rungs:
     print(rung.name, rung.state, rung.why)
     print(sum(cell.mean is not None for cell in results.cells if cell.rung == rung.name))
+try:
+    sememe.Ladder(rungs="skipgram", finetune=True)
+except sememe.SememeError as error:
+    print(error)
 """
 
 
 def test_word_vectors_climb_without_pytorch(tmp_path):
     corpus = write(tmp_path / "text.jsonl", documents(60))
     command = [sys.executable, "-c", WITHOUT, str(corpus), str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    env = without_libraries(tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0::2][:3] == ["onehot done ", "counts done ", "skipgram done "]
     assert lines[6].startswith("bert left out") and "sememe[neural]" in lines[6]
     assert all(int(num) > 0 for num in lines[1:6:2]) and lines[7] == "0"
+    assert lines[8] == "finetune needs PyTorch: pip install 'sememe[neural]'."

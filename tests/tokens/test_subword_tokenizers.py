@@ -19,6 +19,7 @@ from hypothesis import given, settings
 pytest.importorskip("tokenizers")
 from subword_texts import CHARACTERS, bpe, hard_texts, wordpiece
 
+from missing_libraries import without_libraries
 from sememe.errors import ArtifactError, OptionError, SememeError, UnknownWordError
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
@@ -233,16 +234,16 @@ def test_other_kinds_of_tokenizers_are_refused(tmp_path: Path) -> None:
         SubwordTokenizer.load(tmp_path)
 
 
-def test_without_the_library_the_extra_is_named() -> None:
+def test_without_the_library_the_extra_is_named(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.modules['tokenizers'] = None\n"
         "import sememe\n"
         "for call in (lambda: sememe.SubwordTokenizer.load('.'),"
         " lambda: sememe.SubwordTokenizer.train('.')):\n"
         "    try: call()\n"
         "    except sememe.SememeError as error: print(type(error).__name__, error)\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command, env = [sys.executable, "-c", code], without_libraries(tmp_path)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert ran.stdout.count("MissingExtraError") == ran.stdout.count("sememe[neural]") == 2
 
 

@@ -24,7 +24,6 @@ from sememe.cli.options import (
 )
 from sememe.cli.program import app as root, console, echo, examples, group, print_json, print_table
 from sememe.errors import OptionError
-from sememe.machine import need_torch
 from sememe.progress import Reporter, shown
 
 if TYPE_CHECKING:
@@ -290,7 +289,6 @@ def compare(
     elif not data:
         raise OptionError("--data must name the labelled rows that both models answer.")
     else:
-        need_torch()
         reading = reading_of(column, skip_bad)
         found = compare_tasks(
             first, second, paths_of(data), metric=metric, reading=reading,

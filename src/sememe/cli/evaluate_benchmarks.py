@@ -15,7 +15,6 @@ from sememe.cli.evaluate import app
 from sememe.cli.options import Json, Quiet, SkipBad, expand, flag
 from sememe.cli.program import echo, examples, print_json, remark
 from sememe.errors import ArtifactError, InputError, OptionError
-from sememe.machine import need_torch
 from sememe.options import MAX_SEEDS
 from sememe.progress import Reporter
 from sememe.tasks.config import FinetuneConfig
@@ -98,7 +97,6 @@ def settings_of(
     for path in runs.train or []:
         if not path.is_file():
             raise InputError(f"There is no file {path} to learn from.")
-    need_torch()
     options = {
         field.name: getattr(config, field.name)
         for field in fields(config)

@@ -24,7 +24,7 @@ from sememe.cli.options import flag
 from sememe.cli.wording import localize, requested, speaking, translated_usage_errors
 from sememe.errors import OptionError, SememeError
 from sememe.localization import VARIABLE, Language, say, translate
-from sememe.machine import torchrun_ranks
+from sememe.machine import naming_extra, torchrun_ranks
 from sememe.progress import shown
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import kind_of_folder
@@ -297,6 +297,7 @@ def report_failures(ctx: Any) -> Iterator[None]:
                     silence = muted.enter_context(Path(os.devnull).open("w"))
                     muted.enter_context(redirect_stdout(silence))
                     muted.enter_context(redirect_stderr(silence))
+                muted.enter_context(naming_extra("This command"))
                 yield
         except BrokenPipeError:
             drop_output()

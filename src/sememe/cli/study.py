@@ -16,7 +16,6 @@ from sememe.cli import training
 from sememe.cli.options import Json, Pictures, Quiet, expand
 from sememe.cli.program import echo, examples, group, needed, print_json, print_table, remark
 from sememe.errors import OptionError
-from sememe.machine import need_torch
 from sememe.models.bert.config import BERT_PRESETS, StudyConfig
 from sememe.models.translation.config import ReversalConfig
 from sememe.progress import Reporter
@@ -179,7 +178,6 @@ def rates(
     from sememe.training.rate_search import find_rate_of
 
     paths = check_paths(out or [Path("rates.png")])
-    need_torch()
     curve = find_rate_of(lambda: _run(context, command, quiet), search)
     marks = {"steepest": curve.steepest, "a tenth of the lowest": curve.tenth}
     if len(curve.rates) > 1:

@@ -11,10 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sememe.errors import OptionError
+from sememe.errors import MissingExtraError, OptionError
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.plan import (
     LadderPlan,
@@ -37,7 +38,7 @@ from sememe.ladder.worker_pool import ENDED, run_in_workers
 from sememe.options import changed
 from sememe.progress import Reporter, format_count, format_duration
 from sememe.storage.folder import MANIFEST, check_replaceable, read_json, write_json
-from sememe.text import stream
+from sememe.text import library, stream
 from sememe.text.settings import TextSettings
 from sememe.tokens.caching import note_uncut_chinese
 
@@ -72,6 +73,8 @@ class Ladder:
         self.words, self.senses = _several(words), _several(senses)
         self.tasks = dict(tasks) if tasks else None
         self.chosen: Chosen = choose(self.config.rungs)
+        if self.config.finetune and find_spec("torch") is None:
+            raise MissingExtraError("finetune needs PyTorch: pip install 'sememe[neural]'.")
 
     def run(
         self,
@@ -381,4 +384,5 @@ def notes_of(
         notes.append(
             "Docstrings repeat phrases, so their held-out text is easier, above all for n-grams."
         )
+        notes += filter(None, [library.lacking()])
     return notes

@@ -19,7 +19,7 @@ from sememe.examples.docstring_tasks import docstring_texts, draw
 from sememe.ladder.results import Corpus
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import read_json, write_file, write_folder, write_json
-from sememe.text import stream
+from sememe.text import library, stream
 from sememe.text.settings import TextSettings
 from sememe.text.sources import find_sources
 from sememe.text.words import sentence_ends
@@ -66,6 +66,8 @@ def documents_of(path: Path) -> Iterator[str]:
 
 def write_built_in(folder: Path, max_words: int, progress: Reporter) -> dict[str, Any]:
     """Split the docstrings by module: no test row comes from a training module."""
+    if told := library.lacking():
+        progress.note(told)
     packages = FEW_PACKAGES if max_words and max_words < _FEW_WORDS else None
     with progress.task("reading docstrings", None, "files") as task:
 

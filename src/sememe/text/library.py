@@ -34,6 +34,8 @@ PACKAGES = (
     "numpy", "scipy", "matplotlib", "numba", "torch", "sympy", "networkx", "jinja2", "fsspec",
     "rich", "typer", "click", "pyarrow", "platformdirs", "regex", "tokenizers", "safetensors",
 )  # fmt: skip
+# Packages of the extra `neural` whose docstrings are half of the text.
+_LARGEST = ("torch", "sympy", "networkx")
 # Increased when other text is taken from the same sources.
 _RULES_VERSION = 2
 _SKIPPED = frozenset(
@@ -51,6 +53,16 @@ def versions() -> dict[str, str]:
     """The installed packages of the list and their versions, Python among them."""
     found = {STANDARD: platform.python_version(), "rules": str(_RULES_VERSION)}
     return found | installed_versions(filter(_folder, PACKAGES))
+
+
+def lacking() -> str:
+    """The sentence for a smaller corpus: which large packages are missing; else empty."""
+    if not (missing := [name for name in _LARGEST if _folder(name) is None]):
+        return ""
+    return (
+        "The built-in corpus is smaller here, without the docstrings of "
+        f"{', '.join(missing)}: pip install 'sememe[neural]' adds them."
+    )
 
 
 def _folder(package: str) -> Path | None:

@@ -19,7 +19,7 @@ from sememe.errors import ArtifactError, OptionError
 from sememe.machine import cache_dir
 from sememe.progress import SILENT, Reporter, shown
 from sememe.storage.folder import locked, remove_left_over, scratch_mark
-from sememe.text import stream
+from sememe.text import library, stream
 from sememe.text.characters import is_han, is_mostly_chinese
 from sememe.text.chinese import narrow, read_dictionary
 from sememe.text.settings import TextSettings
@@ -189,6 +189,8 @@ def store_of(
     """
     # Computed before the text is read: if that changes meanwhile, the store is not reused.
     fingerprint = stream.fingerprint(corpus, settings)
+    if corpus is None and (told := library.lacking()):
+        progress.note(told)
     is_temporary = fingerprint is None and path is None
     if fingerprint is not None:
         fingerprint = json.loads(json.dumps(fingerprint | identity))  # as it will be read back

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sememe.errors import (
     ArtifactError,
-    MissingExtraError,
     OptionError,
     SememeError,
     UnknownWordError,
 )
+from sememe.machine import naming_extra
 from sememe.options import Config, changed, option
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import (
@@ -382,12 +382,8 @@ class SubwordTokenizer:
 
 def _require_tokenizers() -> None:
     """Raise an error if the library is missing, naming the extra to install."""
-    try:
+    with naming_extra("A sub-word tokenizer"):
         import tokenizers  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "Sub-words need the package tokenizers: pip install 'sememe[neural]'."
-        ) from error
 
 
 def _kind_of(model: str) -> Kind:
