@@ -143,6 +143,18 @@ def test_a_first_row_that_could_be_either_is_refused_unless_columns_are_told(tmp
     assert len(read(path, columns={"text": "ab", "label": "x"})[0]) == 5
 
 
+def test_questions_above_dates_are_no_row_in_silence(tmp_path):
+    question = "What is your request about, and how urgent is it for you and for your team today?"
+    rows = [(f"2024-03-{n + 1:02}", text, label) for n, (text, label) in enumerate(tickets())]
+    path = write(tmp_path / "form.csv", ("Start time", question, "Team"), rows)
+    with pytest.raises(InputError, match="not clear whether 'Start time'"):
+        read(path)
+    found, _ = read(path, columns={"label": "Team"})
+    assert [(row.text, row.label) for row in found] == tickets()
+    gap = write(tmp_path / "gap.csv", None, [("n/a", *rows[0][1:]), *rows[1:]])
+    assert len(read(gap)[0]) == 24
+
+
 def test_names_that_come_twice_say_where_they_stand(tmp_path):
     rows = [(text, "seen", label, "seen") for text, label in tickets()]
     path = write(tmp_path / "a.csv", ("Body", "Note", "Category", "Note"), rows)

@@ -111,6 +111,9 @@ def test_bad_rows_of_a_table(tmp_path):
         list(read_pairs(place))
     pairs = read_pairs(place, skip_bad=True)
     assert texts(pairs) == [("one", "eins"), ("four", "vier")] and pairs.num_skipped == 2
+    (tmp_path / "a.csv").write_text("en,de\none,eins\nyes, two,zwei\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 3.*3 columns"):
+        list(read_pairs(tmp_path / "a.csv"))
     (tmp_path / "b.tsv").write_text("one\ntwo\n", encoding="utf-8")
     with pytest.raises(InputError, match="one column"):
         list(read_pairs(tmp_path / "b.tsv"))

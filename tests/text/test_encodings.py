@@ -109,7 +109,21 @@ def test_chinese_in_another_encoding_is_told(tmp_path, words_of, encoding):
         words_of(path, encoding=encoding)
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("서울은 대한민국의 수도이며 최대 도시이다. 한강이 도시를 지난다.", "euc-kr"),
+        ("東京は日本の首都であり、世界でも人口が多い都市です。", "shift-jis"),
+        ("數學是研究數量、結構以及空間等概念的一門學科。", "big5"),
+    ],
+)
+def test_other_asian_encodings_are_not_taken_for_gb18030(tmp_path, words_of, text, encoding):
+    path = write(tmp_path / "a.txt", text.encode(encoding))
+    with pytest.raises(InputError, match="choose its encoding"):
+        words_of(path)
+
+
 def test_western_text_is_not_taken_for_chinese(tmp_path, words_of):
     path = write(tmp_path / "a.txt", "Un café crème, déjà vu à Zürich.".encode("latin-1"))
-    with pytest.raises(InputError, match="latin-1"):
+    with pytest.raises(InputError, match="cp1252"):
         words_of(path)

@@ -3,6 +3,7 @@
 import json
 import sys
 import warnings
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -105,6 +106,7 @@ def test_null_is_an_empty_document(tmp_path, words_of):
     ("text", "part"),
     [
         ("n,text\n1,a\n2\n", "line 3: 1 columns, where the first line has 2"),
+        ("text,label\na,x\nb, and c,y\n", "line 3: 3 columns.*must be in quotes"),
         ('text\n"a"b\n', "line 2: "),
         ('text\n"open\n', "line 2: unexpected end of data"),
     ],
@@ -159,6 +161,58 @@ def test_csv_as_spreadsheets_write_it(tmp_path, words_of, mark):
     content = f'\r\nid{mark}text\r\n1{mark}"a{mark} b"\r\n2{mark}c\r\n'
     path = write(tmp_path / "a.csv", content)
     assert words_of(path) == [[["a", "b"]], [["c"]]]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize("has_names", [True, False])
+def test_commas_in_texts_do_not_separate_cells_of_another_separator(
+    tmp_path, words_of, mark, has_names
+):
+    texts = ['"the first\nspans lines, with a comma"', "the next, too", '"a third"']
+    rows = [mark.join(("Subject, short", "Team"))] * has_names + [f"{t}{mark}IT" for t in texts]
+    column = "Subject, short" if has_names else "1"
+    found = words_of(write(tmp_path / "a.csv", "\n".join(rows)), columns={"text": column})
+    assert len(found) == 3 and found[1] == [["the", "next", "too"]]
+
+
+def test_separators_after_the_last_column_are_no_cells(tmp_path, words_of):
+    path = write(tmp_path / "a.csv", "text,label\na b,x,\nc,y,,\n")
+    assert words_of(path, columns={"label": "label"}) == [[["a", "b"]], [["c"]]]
+
+
+def test_a_text_may_be_the_name_of_the_only_column(tmp_path, words_of):
+    assert words_of(write(tmp_path / "a.csv", "text\nwords\ntext\n")) == [[["words"]], [["text"]]]
+
+
+@pytest.mark.parametrize("named", ["2", "Body Text", "body_text"])
+def test_names_above_numbered_columns_are_no_document(tmp_path, words_of, named):
+    rows = "".join(f"{10 + n},some words,{'ab'[n % 2]}\n" for n in range(6))
+    path = write(tmp_path / "a.csv", f"Nr,Body Text,Team\n{rows}")
+    assert words_of(path, columns={"text": named}) == [[["some", "words"]]] * 6
+    bare = write(tmp_path / "b.csv", rows)
+    assert words_of(bare, columns={"text": "2"}) == [[["some", "words"]]] * 6
+
+
+@pytest.mark.parametrize("make", [as_json, as_csv, as_parquet])
+def test_several_columns_are_one_text(tmp_path, words_of, make):
+    alone = words_of(make(tmp_path))
+    joined = words_of(make(tmp_path), columns={"text": "text+Text"})
+    assert [list(chain(*found)) for found in joined] == [2 * list(chain(*own)) for own in alone]
+
+
+def test_labels_of_parquet_are_class_names_and_lists(tmp_path):
+    def labels(column, **note):
+        schema = pa.schema([("text", pa.string()), ("label", column.type)], note or None)
+        pq.write_table(pa.table([["a", "b"], column], schema), tmp_path / "a.parquet")
+        settings = TextSettings(columns={"label": "label"})
+        return [
+            own for batch in stream.read(tmp_path / "a.parquet", settings) for own in batch.labels
+        ]
+
+    names = {"info": {"features": {"label": {"names": ["硬件", "账号"], "_type": "ClassLabel"}}}}
+    assert labels(pa.array([1, 0]), huggingface=json.dumps(names)) == ["账号", "硬件"]
+    assert labels(pa.array([1, 0])) == ["1", "0"]
+    assert labels(pa.array([["x", "y"], None])) == ['["x", "y"]', ""]
 
 
 def test_a_list_of_objects_is_a_corpus(tmp_path, words_of):

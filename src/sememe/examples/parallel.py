@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.labelled.columns import named_column, plain
 from sememe.examples.labelled.rows import Note, silent
+from sememe.text.headers import named_column, plain
 from sememe.text.settings import TextSettings
 from sememe.text.sources import STDIN, Corpus, Source, find_sources
 from sememe.text.tables import FileTable, at, is_path, numbered_lines, open_tables
@@ -183,7 +183,7 @@ def _from_tables(
             told.append(note)
             on_note(note)
         for record in table.records:
-            if record.problem and not all(name in record.cells for name in chosen):
+            if not table.has(record, chosen):
                 yield Pair("", "", f"{record.where} ({record.problem})")
                 continue
             source, target = (

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe.errors import InputError
+from sememe.text.headers import column_parts, is_header, named_column
 from sememe.text.settings import TextSettings
 from sememe.text.sources import (
     BATCH_SIZE,
@@ -29,14 +30,14 @@ from sememe.text.sources import (
 )
 from sememe.text.tables import (
     FileTable,
-    at,
-    csv_rows,
+    Record,
+    class_name,
+    column_classes,
     json_table,
     numbered_lines,
     open_parquet,
-    skip_blank,
-    tab_rows,
-    text_lines,
+    open_table,
+    parquet_table,
 )
 
 LONGEST_DOCUMENT = 8 << 20
@@ -206,6 +207,14 @@ def _documents(blocks: Iterator[bytes], layout: str) -> Iterator[DocumentBatch]:
 # ---- rows ----------------------------------------------------------------------------------
 
 
+def _columns(table: FileTable, settings: TextSettings) -> list[list[str]]:
+    """The columns of the text and, if it is read, of the label; the cells of several are joined."""
+    return [
+        [named_column(table, part, role) for part in column_parts(wanted, table.columns)]
+        for role, wanted in zip(("text", "label"), _wanted(settings), strict=False)
+    ]
+
+
 def read_json(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]:
     """Read one document from each object."""
     lines = numbered_lines(source, settings)
@@ -216,27 +225,30 @@ def read_json(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]
 
 
 def _json_texts(table: FileTable, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
-    wanted = _wanted(settings)
+    columns: list[list[str]] = []
     for record in table.records:
         if record.problem:
             raise InputError(f"{record.where}: {record.problem}.")
-        for name in wanted:
+        columns = columns or _columns(table, settings)
+        for name in chain(*columns):
             if name not in record.cells:
                 fields = ", ".join(map(repr, list(record.cells)[:20])) or "none"
                 raise InputError(f"{record.where}: there is no field {name!r}; it has {fields}.")
-        text = record.cells[settings.text_column]
-        if text is not None and not isinstance(text, str):
-            kind = type(text).__name__
-            raise InputError(f"{record.where}: {settings.text_column!r} holds {kind}, not text.")
-        label = _label(record.cells[settings.label_column]) if settings.label_column else None
+        texts = [record.cells[name] for name in columns[0]]
+        for name, text in zip(columns[0], texts, strict=True):
+            if text is not None and not isinstance(text, str):
+                kind = type(text).__name__
+                raise InputError(f"{record.where}: {name!r} holds {kind}, not text.")
+        label = " ".join(_label(record.cells[name]) for name in chain(*columns[1:]))
         # A lone surrogate can be written in JSON but not in UTF-8.
-        yield (text or "").encode("utf-8", "replace"), label
+        yield " ".join(filter(None, texts)).encode("utf-8", "replace"), label
 
 
 def _label(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    is_json = isinstance(value, (list, dict, bool))
+    return json.dumps(value, ensure_ascii=False, default=str) if is_json else str(value)
 
 
 def _wanted(settings: TextSettings) -> list[str]:
@@ -249,55 +261,50 @@ def read_table(source: Source, settings: TextSettings) -> Iterator[DocumentBatch
 
 
 def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
-    number, first, lines = skip_blank(text_lines(source, settings))
-    is_csv = source.format_ending == ".csv"
-    rows = csv_rows(source.name, lines, first, number) if is_csv else tab_rows(lines, number)
-    number, first_row = next(rows, (0, None))
-    if first_row is None:
+    def has_names(first: list[str], others: list[list[str]]) -> bool:
+        # If columns are given by number, the cells decide whether the first row names them.
+        by_number = all(name.isdecimal() and name not in first for name in _wanted(settings))
+        return not by_number or bool(is_header(first, others, settings.columns))
+
+    table = open_table(source, settings, has_names)
+    if not table.columns:
         return
-    header = [cell.strip() for cell in first_row]
-    if all(name.isdecimal() and name not in header for name in _wanted(settings)):
-        # Columns are recognized by number where no line names them.
-        places = [int(name) - 1 for name in _wanted(settings)]
-        rows = chain([(number, first_row)], rows)
-    else:
-        places = [_place(header, name, source.name) for name in _wanted(settings)]
-    place, label_place, num_needed = places[0], places[-1], max(places) + 1
-    for number, row in rows:
-        if len(row) < num_needed:
-            raise InputError(
-                f"{at(source.name, number)}: {len(row)} columns, where the first line has "
-                f"{len(header)} and column {num_needed} is needed."
-            )
-        yield row[place].encode("utf-8", "replace"), row[label_place]
-
-
-def _place(header: list[str], column: str, name: str) -> int:
-    if header.count(column) == 1:
-        return header.index(column)
-    if any(len(cell) > _LONGEST_NAME for cell in header):
+    if settings.text_column not in table.columns and any(
+        len(name) > _LONGEST_NAME for name in table.columns
+    ):
         raise InputError(
-            f"{name} has no column {column!r}, and its first line is not a header: add a "
-            "header, or give the texts alone as a .txt file, one per line."
+            f"{source.name} has no column {settings.text_column!r}, and its first line is not a "
+            "header: add a header, or give the texts alone as a .txt file, one per line."
         )
-    columns = ", ".join(map(repr, header[:20]))
-    raise InputError(
-        f"{name} has no column {column!r}; its columns are {columns} "
-        "(choose one with --column text=NAME)."
-    )
+    texts, labels = (*_columns(table, settings), [])[:2]
+    for record in table.records:
+        if not table.has(record, texts + labels):
+            raise InputError(f"{record.where}: {record.problem}.")
+        text, label = (_joined(record, own) for own in (texts, labels))
+        yield text.encode("utf-8", "replace"), label
+
+
+def _joined(record: Record, columns: list[str]) -> str:
+    return " ".join(filter(None, (record.cells[column] for column in columns)))
 
 
 def read_parquet(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]:
     """Read one document from each row, without creating Python objects for the texts."""
+    table = parquet_table(source)
+    columns = _columns(table, settings)
     with open_parquet(source) as file:
-        for column in _wanted(settings):
-            _check_column(file.schema_arrow, column, source.name)
+        classes = column_classes(file.schema_arrow)
         num_rows = max(file.metadata.num_rows, 1)
         size = Path(source.path).stat().st_size
         sized = _num_rows_at_a_time(file.metadata)
-        for rows in file.iter_batches(sized, columns=_wanted(settings)):
+        for rows in file.iter_batches(sized, columns=list(chain(*columns))):
             source.num_read += size * rows.num_rows // num_rows
-            yield from _batches(rows, settings, source.name)
+            texts = [_text_column(rows, name, source.name) for name in columns[0]]
+            labels = [
+                [_label(class_name(value, classes.get(name, []))) for value in own.to_pylist()]
+                for name, own in ((name, _column(rows, name)) for name in chain(*columns[1:]))
+            ]
+            yield from _batches(texts, [" ".join(cells) for cells in zip(*labels, strict=True)])
 
 
 def _num_rows_at_a_time(metadata: Any) -> int:
@@ -305,20 +312,6 @@ def _num_rows_at_a_time(metadata: Any) -> int:
     groups = range(metadata.num_row_groups)
     num_bytes = sum(metadata.row_group(group).total_byte_size for group in groups)
     return min(max(BATCH_SIZE * metadata.num_rows // max(num_bytes, 1), 16), 1 << 16)
-
-
-def _check_column(schema: Any, column: str, name: str) -> None:
-    fields = schema
-    for part in [column] if column in schema.names else column.split("."):
-        names = [field.name for field in fields]
-        if part not in names:
-            columns = ", ".join(map(repr, schema.names[:20]))
-            raise InputError(
-                f"{name} has no column {column!r}; its columns are {columns} "
-                "(choose one with --column text=NAME)."
-            )
-        kind = fields.field(part).type
-        fields = kind if hasattr(kind, "fields") and str(kind).startswith("struct") else []
 
 
 def _column(rows: Any, column: str) -> Any:
@@ -330,19 +323,24 @@ def _column(rows: Any, column: str) -> Any:
     return pc.struct_field(rows.column(first), others)
 
 
-def _batches(rows: Any, settings: TextSettings, name: str) -> Iterator[DocumentBatch]:
+def _text_column(rows: Any, name: str, source: str) -> Any:
     import pyarrow as pa
 
-    column = _column(rows, settings.text_column)
-    if not (_is_text(column.type)):
-        raise InputError(f"{name}: column {settings.text_column!r} holds {column.type}, not text.")
-    texts = column.cast(pa.large_string()).fill_null("")
+    column = _column(rows, name)
+    if not _is_text(column.type):
+        raise InputError(f"{source}: column {name!r} holds {column.type}, not text.")
+    return column.cast(pa.large_string()).fill_null("")
+
+
+def _batches(columns: list[Any], labels: list[str]) -> Iterator[DocumentBatch]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = columns[0]
+    if len(columns) > 1:
+        texts = pc.binary_join_element_wise(*columns, pa.scalar(" ", pa.large_string()))
     texts.validate(full=True)
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
-    labels = None
-    if settings.label_column:
-        values = _column(rows, settings.label_column).to_pylist()
-        labels = ["" if value is None else str(value) for value in values]
     data = texts.buffers()[2]
     start = 0
     while start < len(texts):
@@ -351,9 +349,7 @@ def _batches(rows: Any, settings: TextSettings, name: str) -> Iterator[DocumentB
         stop = max(int(np.searchsorted(offsets, limit, "right")) - 1, start + 1)
         first, last = int(offsets[start]), int(offsets[stop])
         text = data.slice(first, last - first).to_pybytes() if data is not None else b""
-        yield DocumentBatch(
-            text, offsets[start + 1 : stop + 1] - first, labels and labels[start:stop]
-        )
+        yield DocumentBatch(text, offsets[start + 1 : stop + 1] - first, labels[start:stop] or None)
         start = stop
 
 

@@ -263,7 +263,7 @@ def _wrong_byte(
                 "convert those in another encoding, for instance with iconv)."
             )
     return InputError(
-        f"{where}choose its encoding with --encoding (latin-1 for much Western European text) or "
+        f"{where}choose its encoding with --encoding (cp1252 for much Western European text) or "
         "fix it; --errors replace reads a corpus, but not labelled rows, with replacements."
     )
 
@@ -271,7 +271,8 @@ def _wrong_byte(
 def _reads_as(sample: bytes, encoding: str) -> bool:
     """Whether `sample`, perhaps cut within a character, is non-ASCII text in an encoding.
 
-    GB18030 counts if most characters are in common use, because it accepts nearly any bytes.
+    GB18030 accepts nearly any bytes: most characters must be in common use, and some of them from
+    the second half of the common ones, where Korean and Japanese bytes do not come.
     """
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(sample[: 1 << 16])
@@ -279,7 +280,10 @@ def _reads_as(sample: bytes, encoding: str) -> bool:
         return False
     foreign = [char for char in text if not char.isascii()]
     num_common = sum("\u4e00" <= char <= "\u9fff" or char in _CHINESE_MARKS for char in foreign)
-    return bool(foreign) and (encoding == "utf-8" or num_common > 0.9 * len(foreign))
+    if not foreign or encoding == "utf-8":
+        return bool(foreign)
+    num_late = sum(0xC9 <= char.encode(encoding)[0] <= 0xD7 for char in foreign)
+    return num_common > 0.9 * len(foreign) and num_late > 0.1 * len(foreign)
 
 
 def _noting_loss(blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:

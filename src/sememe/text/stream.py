@@ -26,7 +26,15 @@ from sememe.text import documents, library
 from sememe.text.chinese import ChineseSegmenter
 from sememe.text.documents import DocumentBatch, from_rows
 from sememe.text.settings import TextSettings
-from sememe.text.sources import BATCH_SIZE, STDIN, exists, find_sources, gathered
+from sememe.text.sources import (
+    BATCH_SIZE,
+    STDIN,
+    TABLE_ENDINGS,
+    exists,
+    find_sources,
+    format_ending,
+    gathered,
+)
 from sememe.text.words import Records, decode_documents, segment_batch
 
 # Increased when a segmentation rule changes, so that old results are not reused.
@@ -264,7 +272,11 @@ def fingerprint(corpus: Any, settings: TextSettings) -> dict[str, Any] | None:
     if corpus is None:
         return result | {"library": library.versions()}
     files = _files_of(corpus)
-    return None if files is None else result | {"files": [_stamp(path) for path in files]}
+    if files is None:
+        return None
+    if any(format_ending(path) in TABLE_ENDINGS for path in files):
+        result["tables"] = 2  # the separator fits most rows; rows with too many cells are refused
+    return result | {"files": [_stamp(path) for path in files]}
 
 
 def _stamp(path: Path) -> dict[str, Any]:

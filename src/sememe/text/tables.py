@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from sememe.errors import InputError, MissingExtraError
 from sememe.text.settings import Errors, TextSettings
 from sememe.text.sources import (
+    BATCH_SIZE,
     JSON_ENDINGS,
     PARQUET_ENDINGS,
     TABLE_ENDINGS,
@@ -27,6 +28,7 @@ from sememe.text.sources import (
     Source,
     exists,
     find_sources,
+    gathered,
     utf8_blocks,
 )
 
@@ -51,6 +53,11 @@ class FileTable:
     columns: list[str]
     has_names: bool
     records: Iterable[Record]
+
+    def has(self, record: Record, columns: Iterable[str]) -> bool:
+        """Whether these cells of a record can be trusted: it is whole, or ends only after them."""
+        is_short = len(record.cells) < len(self.columns)
+        return not record.problem or (is_short and set(columns) <= record.cells.keys())
 
 
 # Whether the first row names the columns, judged by the rows below, too; None if unclear.
@@ -91,13 +98,12 @@ def numbered_lines(source: Source, settings: TextSettings) -> Lines:
         yield number, line[:-1]
 
 
-def csv_rows(name: str, lines: Iterable[str], first: str, number: int) -> NumberedRows:
-    """The rows of a csv file whose line `number` is `first`, which `lines` starts with."""
+def csv_rows(name: str, lines: Iterator[str], number: int) -> NumberedRows:
+    """The rows of a csv file from line `number` on."""
     # The limit applies to the process; the default of 128 KB is short for a document.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
-    # A comma; or another separator of spreadsheets, if the first line has no comma.
-    delimiter = next((mark for mark in ",;\t" if mark in first), ",")
-    reader = csv.reader(lines, strict=True, delimiter=delimiter)
+    early = next(gathered(islice(lines, _LOOKED_AT), BATCH_SIZE, len), [])
+    reader = csv.reader(chain(early, lines), strict=True, delimiter=_delimiter(early))
     start = number
     try:
         for row in reader:
@@ -107,6 +113,21 @@ def csv_rows(name: str, lines: Iterable[str], first: str, number: int) -> Number
     except csv.Error as error:
         # Where quotes do not close, no later row can be trusted either.
         raise InputError(f"{at(name, start)}: {error}.") from None
+
+
+def _delimiter(early: list[str]) -> str:
+    """The separator with which most rows have as many cells as the first, and more than one.
+
+    Spreadsheets of many countries write semicolons, with commas inside texts and numbers.
+    """
+    best, delimiter = 0, ","
+    for mark in ",;\t":
+        with suppress(csv.Error):
+            widths = [len(row) for row in csv.reader(early, delimiter=mark) if row]
+            num_equal = widths.count(widths[0]) if widths[0] > 1 else 0
+            if num_equal > best:
+                best, delimiter = num_equal, mark
+    return delimiter
 
 
 def tab_rows(lines: Iterable[str], number: int) -> NumberedRows:
@@ -153,11 +174,16 @@ def table_of_rows(name: str, rows: NumberedRows, is_header: IsHeader) -> FileTab
 def _records(
     name: str, rows: NumberedRows, columns: list[str], header: list[str]
 ) -> Iterator[Record]:
+    num = len(columns)
     for number, cells in rows:
         problem = ""
-        if len(cells) != len(columns):
-            problem = f"{len(cells)} columns, where the first line has {len(columns)}"
-        elif cells == header:
+        if len(cells) > num and not any(map(str.strip, cells[num:])):
+            cells = cells[:num]  # separators after the last column
+        if len(cells) != num:
+            problem = f"{len(cells)} columns, where the first line has {num}"
+            if len(cells) > num:
+                problem += "; a text that contains the separator must be in quotes"
+        elif cells == header and num > 1:  # one word may also be a text
             problem = "the header row comes again"
         yield Record(dict(zip(columns, cells, strict=False)), at(name, number), problem)
 
@@ -288,7 +314,7 @@ def parquet_table(source: Source) -> FileTable:
     with open_parquet(source) as file:
         schema = file.schema_arrow
         columns = [name for field in schema for name in _names(field)]
-    return FileTable(source.name, columns, True, _parquet_records(source, _classes(schema)))
+    return FileTable(source.name, columns, True, _parquet_records(source, column_classes(schema)))
 
 
 def _parquet_records(source: Source, classes: dict[str, list[str]]) -> Iterator[Record]:
@@ -298,7 +324,7 @@ def _parquet_records(source: Source, classes: dict[str, list[str]]) -> Iterator[
             for row in batch.to_pylist():
                 number += 1
                 for column, names in classes.items():
-                    row[column] = _named(row[column], names)
+                    row[column] = class_name(row[column], names)
                 yield Record(flat(row), f"{source.name}, row {number:,}")
 
 
@@ -312,7 +338,7 @@ def _names(field: Any) -> Iterator[str]:
             yield from (f"{field.name}.{name}" for name in _names(inner))
 
 
-def _classes(schema: Any) -> dict[str, list[str]]:
+def column_classes(schema: Any) -> dict[str, list[str]]:
     """The class names of columns with class ids, as `datasets` stores them."""
     try:
         noted = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
@@ -329,9 +355,10 @@ def _classes(schema: Any) -> dict[str, list[str]]:
     return found
 
 
-def _named(value: Any, names: list[str]) -> Any:
+def class_name(value: Any, names: list[str]) -> Any:
+    """The name of a class by its id; any other value unchanged."""
     if isinstance(value, list):
-        return [_named(item, names) for item in value]
+        return [class_name(item, names) for item in value]
     # -1 stands for a label that is not known.
     is_class = isinstance(value, int) and value < len(names)
     return (names[value] if value >= 0 else None) if is_class else value
@@ -419,9 +446,10 @@ def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> F
         return parquet_table(source)
     number, first, lines = skip_blank(text_lines(source, settings))
     if ending == ".csv":
-        return table_of_rows(name, csv_rows(name, lines, first, number), is_header)
+        return table_of_rows(name, csv_rows(name, lines, number), is_header)
     numbered = ((place, line[:-1]) for place, line in enumerate(lines, number))
-    if ending in JSON_ENDINGS or first.strip()[:2] in ("{", '{"', "[{"):
+    is_json = ending not in TABLE_ENDINGS and first.strip()[:2] in ("{", '{"', "[{")
+    if ending in JSON_ENDINGS or is_json:
         return json_table(name, numbered)
     if ending in TABLE_ENDINGS or "\t" in first:
         return table_of_rows(name, tab_rows(lines, number), is_header)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.labelled.columns import Columns, described, plain
+from sememe.examples.labelled.columns import Columns, described
 from sememe.examples.labelled.rows import (
     NAME,
     AnswerRow,
@@ -21,6 +21,7 @@ from sememe.examples.labelled.rows import (
     silent,
 )
 from sememe.examples.labelled.texts import Sieve, opened
+from sememe.text.headers import plain
 from sememe.text.tables import FileTable, Record, flat, is_path, open_tables
 
 Spans = Literal["exact", "nearest", "texts"]

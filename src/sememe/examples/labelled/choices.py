@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sememe.examples.labelled.columns import plain
 from sememe.examples.labelled.rows import Note, TextRow
+from sememe.text.headers import plain
 
 
 class ChoiceTable(NamedTuple):

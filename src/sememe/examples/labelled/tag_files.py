@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
-from sememe.examples.labelled.columns import plain
 from sememe.examples.labelled.rows import TagRow
 from sememe.examples.labelled.texts import Sieve
 from sememe.examples.running_words import word_places
 from sememe.examples.tagging import Span, split_tag, tags_of
+from sememe.text.headers import plain
 from sememe.text.settings import TextSettings
 from sememe.text.sources import Source
 from sememe.text.tables import BLANK, Record, at, numbered_lines

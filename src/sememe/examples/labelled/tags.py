@@ -12,10 +12,10 @@ from typing import Any, Literal
 from sememe.errors import InputError, OptionError
 from sememe.examples import tagging
 from sememe.examples.labelled import tag_files
-from sememe.examples.labelled.columns import plain
 from sememe.examples.labelled.rows import NAME, LabelledRows, Note, TagRow, items_of, silent
 from sememe.examples.labelled.texts import Sieve, opened
 from sememe.examples.tagging import Scheme
+from sememe.text.headers import plain
 from sememe.text.settings import TextSettings
 from sememe.text.sources import JSON_ENDINGS, PARQUET_ENDINGS, TABLE_ENDINGS, Source, find_sources
 from sememe.text.tables import Record, is_path, open_table

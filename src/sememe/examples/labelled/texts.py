@@ -25,6 +25,7 @@ from sememe.examples.labelled.rows import (
     silent,
     table_of,
 )
+from sememe.text.headers import is_number
 from sememe.text.settings import Errors
 from sememe.text.tables import BLANK, FileTable, Record, is_path, open_tables
 
@@ -306,7 +307,7 @@ def _number(cell: Any) -> float | None:
     text = cl.as_text(cell)
     if not text:
         return None
-    return float(text) if cl.is_number(text) else math.nan
+    return float(text) if is_number(text) else math.nan
 
 
 def _several(cell: Any) -> tuple[str, ...]:

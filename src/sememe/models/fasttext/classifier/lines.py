@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sememe.errors import InputError, OptionError
+from sememe.errors import InputError
 from sememe.examples.labelled.columns import choose_columns, described, is_header
 from sememe.examples.labelled.rows import Note, silent
 from sememe.machine import in_order
@@ -87,9 +87,7 @@ def table_settings(
         table, records, "classify", named, wanted, settings.columns, is_sure=has_lists
     )
     note(described(table, records, chosen))
-    if several := next((own for own in chosen.values() if len(own) > 1), None):
-        raise OptionError(f"A classifier reads one column for each part, not {'+'.join(several)}.")
-    return replace(settings, columns={role: chosen[role][0] for role in wanted})
+    return replace(settings, columns={role: "+".join(chosen[role]) for role in wanted})
 
 
 def label_name(word: str, prefix: str) -> str:
