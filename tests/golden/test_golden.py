@@ -1,7 +1,9 @@
 """Folders of earlier versions open and give the same numbers; trainings learn the same bits.
 
 fixtures.tar.xz and expected.json were written by make_fixtures.py, trainings.json by trainings.py,
-both with the version before the models were put under one contract.
+both with the version before the models were put under one contract. That version gave the same
+answers except for one, which is meant: a released ELMo obeys --language. Doc2Vec came later. The
+bits of a training may differ between CPUs: trainings.json lists the machines that were tried.
 """
 
 from __future__ import annotations
@@ -84,15 +86,14 @@ def test_every_fixture_is_asked() -> None:
 
 
 def test_every_training_is_recorded() -> None:
-    assert RECORD.keys() == {"machine", *trainings.COMMANDS}
+    assert RECORD.keys() == {"machines", *trainings.COMMANDS}
 
 
 @pytest.mark.parametrize("name", trainings.COMMANDS)
 def test_a_training_learns_the_same(name: str, workplace: Path) -> None:
-    wanted, found = (
-        RECORD[name],
-        trainings.summary(trainings.train(name, f"again/{name}")),
-    )
+    wanted = dict(RECORD[name])
+    machines = wanted.pop("machines")
+    found = trainings.summary(trainings.train(name, f"again/{name}"))
     assert found.keys() == wanted.keys()
     for tensor, own in wanted.items():
         assert found[tensor]["shape"] == own["shape"], tensor
@@ -100,9 +101,7 @@ def test_a_training_learns_the_same(name: str, workplace: Path) -> None:
         # and of a softmax have gradients of rounding alone.
         far = (2e-3, 1e-4) if len(own["shape"]) > 1 else (0.05, 0.02)
         assert found[tensor]["norm"] == pytest.approx(own["norm"], rel=far[0], abs=far[1]), tensor
-    here = trainings.machine()
-    others = {key: here[key] for key, value in RECORD["machine"].items() if here[key] != value}
-    if others:
-        pytest.skip(f"norms agree; bits are those of {RECORD['machine']}, here {others}")
-    changed = [tensor for tensor in wanted if found[tensor]["sha256"] != wanted[tensor]["sha256"]]
+    changed = [key for key, own in wanted.items() if found[key]["sha256"][0] not in own["sha256"]]
+    if changed and trainings.number_of(trainings.machine(), RECORD["machines"]) not in machines:
+        pytest.skip(f"norms agree; the bits of {trainings.machine()} are not recorded")
     assert not changed

@@ -154,7 +154,7 @@ def norm(array: np.ndarray) -> float:
 def summary(folder: Path) -> dict[str, dict[str, Any]]:
     """What trainings.json keeps of a model folder."""
     return {
-        name: {"sha256": digest(array), "shape": list(array.shape), "norm": norm(array)}
+        name: {"sha256": [digest(array)], "shape": list(array.shape), "norm": norm(array)}
         for name, array in learned(folder).items()
     }
 
@@ -179,15 +179,30 @@ def machine() -> dict[str, str]:
 
 
 def record(workplace: Path, only: list[str]) -> dict[str, Any]:
-    """Run every training, or only some, beside the fixtures; give what trainings.json holds."""
+    """Run every training, or only some, beside the fixtures; give what trainings.json holds.
+
+    Bits of a machine that is not among those of a training are added to the others; otherwise they
+    replace all of them. Run it before a change of the code, because it writes the promise.
+    """
     sample_texts.write(workplace / "texts")
-    known = json.loads(RECORD.read_text("utf-8")) if only else {"machine": machine()}
-    if known["machine"] != machine():
-        raise RuntimeError(f"The trainings were recorded on {known['machine']}: add to them there.")
+    known = json.loads(RECORD.read_text("utf-8"))
+    here = number_of(machine(), known["machines"]) or str(len(known["machines"]) + 1)
+    known["machines"][here] = machine()
     with program.working_in(workplace):
         for name in only or COMMANDS:
-            known[name] = summary(train(name, f"again/{name}"))
-    return {name: known[name] for name in ("machine", *COMMANDS)}
+            found, before = summary(train(name, f"again/{name}")), known.get(name, {})
+            machines = before.get("machines", [])
+            is_new = here not in machines and before.keys() - {"machines"} == found.keys()
+            for tensor, own in found.items():
+                others = before[tensor]["sha256"] if is_new else []
+                own["sha256"] = [*dict.fromkeys([*others, *own["sha256"]])]
+            known[name] = {"machines": [*machines, here] if is_new else [here], **found}
+    return {name: known[name] for name in ("machines", *COMMANDS)}
+
+
+def number_of(machine: dict[str, str], machines: dict[str, dict[str, str]]) -> str | None:
+    """The number of a machine in trainings.json, if it is there."""
+    return next((number for number, own in machines.items() if own == machine), None)
 
 
 def write_lines(path: Path, content: dict[str, dict[str, Any]]) -> None:
