@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError
@@ -60,6 +60,10 @@ class Kind(NamedTuple):
     # module:Class that fine-tuning builds on; word vectors if a kind has nothing better
     backbone: str = "sememe.models.static.encoder:WordBackbone"
     family: str = ""  # its family on the ladder; the older kinds are planned one by one
+    # For its card: the task as Hugging Face names it, and the rows that `predict` takes, if they
+    # do not follow from its capabilities.
+    pipeline: str = ""
+    example: str = ""
 
     def cls(self) -> Any:
         """The class of this kind."""
@@ -132,11 +136,28 @@ KINDS: dict[str, Kind] = {
         ("embed", "embed_words", "translate", "attention", "positions"),
     ),
     "classify": Kind("classifier", "sememe.tasks.texts:Classify", _TASK),
-    "pairs": Kind("classifier of pairs", "sememe.tasks.texts:Pairs", _TASK),
+    "pairs": Kind(
+        "classifier of pairs",
+        "sememe.tasks.texts:Pairs",
+        _TASK,
+        example='[("A text.", "Another text.")]',
+    ),
     "regress": Kind("regression", "sememe.tasks.texts:Regress", _TASK),
-    "choose": Kind("multiple choice", "sememe.tasks.texts:Choose", _TASK),
-    "tag": Kind("tagger", "sememe.tasks.tag:Tag", _TASK),
-    "answer": Kind("extractive answers", "sememe.tasks.answer:Answer", _TASK),
+    "choose": Kind(
+        "multiple choice",
+        "sememe.tasks.texts:Choose",
+        _TASK,
+        pipeline="multiple-choice",
+        example='[{"text": "A text.", "choice1": "One end.", "choice2": "Another end."}]',
+    ),
+    "tag": Kind("tagger", "sememe.tasks.tag:Tag", _TASK, pipeline="token-classification"),
+    "answer": Kind(
+        "extractive answers",
+        "sememe.tasks.answer:Answer",
+        _TASK,
+        pipeline="question-answering",
+        example='[("A question?", "A text that holds the answer.")]',
+    ),
 }
 
 
@@ -254,6 +275,8 @@ class Model:
 
     kind: str  # its key in KINDS
     text: TextSettings  # how texts are split into words; a caller may set another language
+    # What it was trained on, names and sizes in JSON values; empty if that is not known.
+    data: Mapping[str, Any] = {}
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Wrap the methods of a subclass so that none returns NaN."""

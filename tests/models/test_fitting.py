@@ -23,6 +23,7 @@ class Toy:
     def __init__(self, rate: int = 1) -> None:
         self.rate, self.number, self.num_trained = rate, 0, 0
         self.plan: dict = {}
+        self.data: dict = {}
 
     def prepare(self, data, request):
         plan = {"config": {"rate": self.rate}, "content": str(data)}

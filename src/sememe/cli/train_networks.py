@@ -19,7 +19,7 @@ from sememe.models.gpt.config import GPT_PRESETS, GPTTrainingConfig
 from sememe.models.nnlm.config import PRESETS as NNLM_PRESETS, NNLMTrainingConfig
 from sememe.models.ulmfit.config import PRESETS as ULMFIT_PRESETS, ULMFiTTrainingConfig
 from sememe.progress import Reporter
-from sememe.storage.folder import MANIFEST, check_replaceable, write_folder, write_json
+from sememe.storage.folder import check_replaceable, write_folder
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords.tokenizer import TokenizerConfig
 
@@ -289,6 +289,7 @@ def tokenizer(
     In Python:
     sememe.SubwordTokenizer.train("text.txt", vocab_size=30522).
     """
+    from sememe.tokens.store import names_of
     from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
     out = needed(out)
@@ -296,7 +297,8 @@ def tokenizer(
     texts = training.by_language(corpus, mix)
     trained = SubwordTokenizer.train(texts, config, text=text, progress=Reporter(quiet=quiet))
     facts = _facts(trained)
-    _save(trained, out, {**facts, "config": config.to_dict(), "text": text.to_dict()})
+    known = {"config": config.to_dict(), "text": text.to_dict(), "data": {"train": names_of(texts)}}
+    _save(trained, out, {**facts, **known})
     if json:
         print_json({"path": str(out), **facts})
         return
@@ -318,6 +320,8 @@ def _facts(trained: SubwordTokenizer) -> dict[str, Any]:
 
 
 def _save(trained: SubwordTokenizer, out: Path, facts: dict[str, Any]) -> None:
+    from sememe.card import write_manifest
+
     with write_folder(out) as folder:
         trained.save(folder)
-        write_json(folder / MANIFEST, {"kind": "tokenizer", **facts, "provenance": provenance()})
+        write_manifest(folder, {"kind": "tokenizer", **facts, "provenance": provenance()})

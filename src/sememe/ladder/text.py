@@ -20,7 +20,7 @@ from sememe.ladder.results import Corpus
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import read_json, write_file, write_folder, write_json
 from sememe.text import library, stream
-from sememe.text.settings import TextSettings
+from sememe.text.settings import BUILT_IN, TextSettings
 from sememe.text.sources import find_sources
 from sememe.text.words import sentence_ends
 from sememe.tokens.caching import open_or_build
@@ -39,7 +39,6 @@ def sentences_of(document: str, settings: TextSettings) -> list[str]:
     return [data[first:last].decode("utf-8", "replace") for first, last in pairwise(cuts)]
 
 
-BUILT_IN = "docstrings of the installed Python packages"
 # Packages whose sources are read in seconds, for the smallest budgets.
 FEW_PACKAGES = ("python", "scipy", "matplotlib", "sympy")
 _FEW_WORDS = 1_500_000
@@ -236,10 +235,17 @@ class LadderText:
         """The documents that no rung may see before its evaluation."""
         return self.folder / HELDOUT
 
+    @property
+    def names(self) -> list[str]:
+        """What the cards of its models say about the text."""
+        return [f"{self.name} (the training part of a ladder)"]
+
     @cached_property
     def words(self) -> TokenStore:
         """The training text as words."""
-        return open_or_build(self.train, self.settings, min_count=1, path=self.folder / "words")
+        store = open_or_build(self.train, self.settings, min_count=1, path=self.folder / "words")
+        store.names = self.names
+        return store
 
     @cached_property
     def heldout_words(self) -> TokenStore:
@@ -262,6 +268,7 @@ class LadderText:
         store = open_or_build_subwords(
             self.train, tokenizer, text=self.settings, path=Path(f"{place}-ids"), progress=progress
         )
+        store.names = self.names
         return tokenizer, store
 
     def tokenizer_place(self, kind: Kind, vocab_size: int) -> Path:

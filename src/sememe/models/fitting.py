@@ -6,7 +6,7 @@ already finished, its model is opened instead. After training, the model is save
 checkpoints are removed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -15,6 +15,7 @@ from sememe.errors import OptionError
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints, check_plan
 from sememe.storage.folder import MANIFEST, check_replaceable, manifest_in
+from sememe.tokens.store import names_of
 from sememe.training.distributed import Processes
 
 # Endings that imply a file: of vectors, n-grams or weights, or a compressed one.
@@ -82,12 +83,14 @@ class Prepared(NamedTuple):
 
     plan: Plan
     train: Callable[[], None]
+    sizes: Mapping[str, Any] = {}  # of the data, for sememe.json and the model card
 
 
 class Learner(Protocol):
     """The methods that a model needs so that it can be fitted."""
 
     plan: Plan
+    data: Mapping[str, Any]
 
     @property
     def kind(self) -> str:
@@ -113,9 +116,13 @@ Fitted = TypeVar("Fitted", bound=Learner)
 def fit(model: Fitted, data: Any, request: Request) -> Fitted:
     """Train `model` on `data`, save it to the request's output folder, and return it."""
     request.check(request.saved_kind or model.kind)
-    plan, train = model.prepare(data, request)
+    plan, train, sizes = model.prepare(data, request)
     if _take_finished(model, plan, request):
         return model
+    has_dev = request.dev is not None and request.dev is not False
+    model.data = {
+        "train": names_of(data), **({"dev": names_of(request.dev)} if has_dev else {}), **sizes,
+    }  # fmt: skip
     train()
     model.plan = plan
     if request.out is not None and request.processes.is_main:
@@ -134,5 +141,7 @@ def _take_finished(model: Learner, plan: Plan, request: Request) -> bool:
         return False
     check_plan(out, manifest_in(out).get("plan"), plan)
     request.reporter.note(f"{out} is finished already.")
-    model.take_over(type(model).load(out))
+    finished = type(model).load(out)
+    model.take_over(finished)
+    model.data = finished.data
     return True

@@ -6,7 +6,6 @@ reads its metadata without PyTorch; `convert` writes it in another format.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -31,12 +30,14 @@ from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import (
     CHECKSUMS,
     MANIFEST,
+    keep_card,
     manifest_in,
     read_json,
     reads_artifact,
     verify,
+    write_errors,
 )
-from sememe.storage.tensors import tensor_shapes
+from sememe.storage.tensors import num_weights, tensor_shapes
 from sememe.vectors import WordVectors, convert as convert_vectors, load as load_vectors
 from sememe.vectors.formats.fasttext import is_fasttext, read_model
 from sememe.vectors.formats.files import STREAM_ERRORS, open_for_reading
@@ -237,20 +238,15 @@ def _sizes(folder: Path, kind: str) -> dict[str, Any]:
     """The number of words or weights of a model, from its tensors."""
     if network_kind(folder):
         files = sorted(folder.glob("*.safetensors"))
-        return {"parameters": _num_weights(*files) if files else None}  # None: pickles
+        return {"parameters": num_weights(*files) if files else None}  # None: pickles
     if kind in ("elmo", "ulmfit"):  # their words are in a separate file
-        return {"parameters": _num_weights(folder / TENSORS)}
+        return {"parameters": num_weights(folder / TENSORS)}
     is_mapped = kind in KINDS and KINDS[kind].has_mapped_words
     if not is_mapped and kind != "nnlm":
         return {}
     vectors = load_vectors(folder)
     num_tokens = int(vectors.vocabulary.counts.sum())
     return {"words": len(vectors), "dim": vectors.dim, "occurrences": num_tokens}
-
-
-def _num_weights(*files: Path) -> int:
-    shapes = [shape for file in files for shape in tensor_shapes(file).values()]
-    return sum(math.prod(shape) for shape in shapes)
 
 
 def _bilm_facts(path: Path) -> dict[str, Any]:
@@ -367,6 +363,22 @@ def convert(
     source, target = Path(source), str(target)
     if not overwrite and (Path(target).is_file() or any(Path(target).glob("*"))):
         raise WriteError(f"{target} exists; choose another name, or replace it with --overwrite.")
+    written = _write_as(source, target, format, limit, errors, space, progress)
+    if written.format == "folder" and source.is_dir():
+        with write_errors(Path(target)):
+            keep_card(source, Path(target))
+    return written
+
+
+def _write_as(
+    source: Path,
+    target: str,
+    format: str | None,
+    limit: int | None,
+    errors: Literal["strict", "replace"],
+    space: str | None,
+    progress: Reporter,
+) -> Converted:
     chosen: Any = format or _format_of(target)
     if network_kind(source):
         return _convert_network(source, target, chosen)

@@ -36,6 +36,10 @@ Result = TypeVar("Result")
 
 MANIFEST = "sememe.json"
 CHECKSUMS = "SHA256SUMS"  # as `sha256sum --check` reads them
+CARD, OTHER_CARD = "README.md", "README.sememe.md"  # the second where the user wrote the first
+_CARD_END = re.compile(
+    r"<!-- Written by sememe \(([0-9a-f]{16})\)\. A changed file is kept\. -->\n?", re.ASCII
+)
 _MARK = re.compile(r"-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 _MAX_JSON = 1 << 26
 _MAX_DIGITS = 20  # of a 64-bit number with its sign
@@ -124,8 +128,13 @@ def write_folder(path: str | Path, *, checksums: bool = True) -> Iterator[Path]:
         scratch.mkdir()
         try:
             yield scratch
+            keep_card(path, scratch)
             if checksums:
-                sums = [f"{_checksum(file)}  {name}\n" for name, file in _files(scratch).items()]
+                sums = [
+                    f"{_checksum(file)}  {name}\n"
+                    for name, file in _files(scratch).items()
+                    if file.name not in (CARD, OTHER_CARD)  # which the user may edit
+                ]
                 (scratch / CHECKSUMS).write_text("".join(sums), encoding="utf-8")
             for file in scratch.rglob("*"):
                 _sync(file)
@@ -134,6 +143,31 @@ def write_folder(path: str | Path, *, checksums: bool = True) -> Iterator[Path]:
             _sync(path.parent)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_card(folder: Path, text: str) -> None:
+    """Write the README.md of a folder, with a hash by which later saves see if it was edited."""
+    text = text.rstrip("\n") + "\n\n"
+    end = f"<!-- Written by sememe ({_card_hash(text)}). A changed file is kept. -->\n"
+    write_text(folder / CARD, text + end, errors="replace")
+
+
+def _card_hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def keep_card(path: Path, scratch: Path) -> None:
+    """Let a README.md that the user wrote in `path` replace ours in `scratch`, which is renamed."""
+    try:
+        text = read_text(path / CARD) if (path / CARD).is_file() else None
+    except ArtifactError:  # not in UTF-8: not ours
+        text = ""
+    end = None if text is None else _CARD_END.search(text)
+    is_own = text is None or (end is not None and _card_hash(text[: end.start()]) == end[1])
+    if is_own or not (scratch / CARD).exists():
+        return
+    (scratch / CARD).rename(scratch / OTHER_CARD)
+    shutil.copyfile(path / CARD, scratch / CARD)
 
 
 def _clear_up(path: Path) -> None:

@@ -90,6 +90,11 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         return {name: entry.shape for name, entry in _entries(file)[0].items()}
 
 
+def num_weights(*files: Path) -> int:
+    """The number of values in all arrays of some files."""
+    return sum(math.prod(shape) for file in files for shape in tensor_shapes(file).values())
+
+
 class RowWriter:
     """The rows written so far: their number and width."""
 

@@ -37,6 +37,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from sememe.card import part_of, write_manifest
 from sememe.contract import KINDS, Model, checked_finite
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.examples.labelled.rows import LabelledRows
@@ -54,7 +55,6 @@ from sememe.storage.folder import (
     read_manifest,
     reads_artifact,
     write_folder,
-    write_json,
 )
 from sememe.tasks.config import FinetuneConfig
 from sememe.tasks.objective import Item, TaskObjective, run_items
@@ -118,6 +118,7 @@ class Task(Model, ABC):
         self.history = History()
         self.scores: Scores | None = None  # on the dev rows, with the final weights
         self.plan: dict[str, Any] = {}
+        self.base: dict[str, Any] = {}  # the kind, name and corpus of the model it starts from
         self.precision = ""  # of the training, even if the options say "auto"
         self.trials: list[dict[str, Any]] = []  # the runs from which this one was chosen
         # What a subclass learns from rows besides its weights, as JSON values.
@@ -412,7 +413,7 @@ class Task(Model, ABC):
                 self.backbone.write_member(objective, member, self.labels)
             self.backbone.write(scratch)
             self.history.save(scratch / HISTORY)
-            write_json(scratch / MANIFEST, self.manifest())
+            write_manifest(scratch, self.manifest())
 
     def manifest(self) -> dict[str, Any]:
         """What sememe.json says about the task."""
@@ -431,6 +432,7 @@ class Task(Model, ABC):
             "scores": None if self.scores is None else self.scores.to_dict(),
             "trials": self.trials,
             "metrics": self.history.last(),
+            "data": self.data,
             "plan": self.plan,
         }
 
@@ -466,6 +468,7 @@ class Task(Model, ABC):
             task.others.append(task._member(encoder, place))
         task.history = History.load(folder / HISTORY)
         task.plan, task.precision = manifest.get("plan", {}), manifest.get("precision", "")
+        task.data = part_of(manifest, "data")
         return task
 
     def _member(self, encoder: Any, folder: Path) -> TaskObjective:

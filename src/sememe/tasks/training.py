@@ -60,7 +60,8 @@ def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
         items = balanced(items, len(task.labels))
     ready = Ready(objective, rows, items, dev_rows, dev_items)
     plan = _plan(task, ready)
-    return Prepared(plan, lambda: _learn(task, ready, plan, request))
+    sizes = {"base": task.base, "rows": len(rows), "dev_rows": len(dev_rows)}
+    return Prepared(plan, lambda: _learn(task, ready, plan, request), sizes)
 
 
 def open_backbone(task: Task) -> Backbone:
@@ -69,13 +70,17 @@ def open_backbone(task: Task) -> Backbone:
     if isinstance(model, tuple) and len(model) == 2:
         network, tokenizer = model
         return TransformerBackbone.of_network(network, tokenizer, task.reads, task.config)
+    name = ""
     if isinstance(model, str | Path):
-        model = load(model)
+        name, model = Path(model).absolute().name, load(model)
     if not isinstance(model, Model):
         raise OptionError(
             "The model to start from must be a model of sememe, its folder or file, or a network "
             f"with its tokenizer, not {type(model).__name__}."
         )
+    task.base = {"kind": model.kind, "name": name}
+    if model.data:  # trained by sememe, with settings that are known
+        task.base |= {"train": model.data.get("train"), "language": model.text.language}
     return model.encoder(task.reads, task.config)
 
 

@@ -12,6 +12,9 @@ from typing import Any, Literal, get_args
 from sememe.errors import ArtifactError, OptionError
 from sememe.options import check_choices, option
 
+# The name of the corpus that is read if none is given.
+BUILT_IN = "docstrings of the installed Python packages"
+
 Mode = Literal["unicode", "whitespace", "chinese"]
 Errors = Literal["strict", "replace"]
 

@@ -25,7 +25,7 @@ from sememe.storage.folder import scratch_mark, write_file
 from sememe.text import documents, library
 from sememe.text.chinese import ChineseSegmenter
 from sememe.text.documents import DocumentBatch, from_rows
-from sememe.text.settings import TextSettings
+from sememe.text.settings import BUILT_IN, TextSettings
 from sememe.text.sources import (
     BATCH_SIZE,
     STDIN,
@@ -133,6 +133,24 @@ def _as_names(corpus: Any) -> list[str | Path] | None:
     )
     is_text = reads_like_text and not has_path and not exists(first)
     return None if is_text else list(corpus)
+
+
+_MOST_NAMES = 10
+
+
+def source_names(corpus: Any) -> list[str]:
+    """The names of files or folders without the path to them, or a description; at most ten."""
+    if corpus is None:
+        return [BUILT_IN]
+    names = _as_names(corpus)
+    if names is None:
+        return ["given in Python"]
+    told = [
+        "standard input" if name == STDIN else Path(name).absolute().name or str(name)
+        for name in names
+    ]
+    more = len(told) - _MOST_NAMES
+    return told if more <= 0 else [*told[:_MOST_NAMES], f"and {more:,} more"]
 
 
 def total_bytes(corpus: Any) -> int | None:

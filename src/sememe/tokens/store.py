@@ -7,7 +7,7 @@ below min_count. Held-out documents are chosen by a hash of their index.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from sememe.errors import ArtifactError, OptionError
 from sememe.randomness import GOLDEN, mix, stream_key
 from sememe.storage.folder import MANIFEST, read_json, write_json
 from sememe.storage.tensors import read_tensors
+from sememe.text.stream import source_names
 from sememe.tokens.kernels import roll
 from sememe.tokens.vocabulary import Vocabulary
 
@@ -62,6 +63,7 @@ class MappedStore:
     def __init__(self, path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.path, self.manifest = path, manifest
         self.is_temporary = False
+        self.names = self._source_names()  # of the text, for the cards of its models
         self.ids = arrays["ids.bin"]
         self.sentence_ends = arrays["sentence_ends.bin"]
         self.document_ends = arrays["document_ends.bin"]
@@ -74,6 +76,21 @@ class MappedStore:
     def num_tokens(self) -> int:
         """How many ids the text has."""
         return int(self.manifest["num_tokens"])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many documents, sentences and tokens the text has."""
+        return {
+            "documents": len(self.document_ends),
+            "sentences": len(self.sentence_ends),
+            "tokens": self.num_tokens,
+        }
+
+    def _source_names(self) -> list[str]:
+        known = self.fingerprint or {}
+        return source_names(
+            None if "library" in known else [Path(own["path"]) for own in known.get("files", ())]
+        )
 
     @property
     def fingerprint(self) -> dict[str, Any] | None:
@@ -228,3 +245,14 @@ class TokenStore(MappedStore):
             f"TokenStore({str(self.path)!r}: {self.num_tokens:,} words, "
             f"{len(self.vocabulary):,} of them distinct, min_count {self.min_count})"
         )
+
+
+def names_of(data: Any) -> list[str]:
+    """The names of what a model is trained on, without their folders, for its card."""
+    if isinstance(data, MappedStore):
+        return data.names
+    if isinstance(data, Mapping):  # a corpus for each language
+        return [f"{key}: {name}" for key, own in data.items() for name in names_of(own)]
+    if isinstance(data, tuple) and any(isinstance(own, str | Path) for own in data):
+        return [name for own in data if own is not None for name in names_of(own)]
+    return source_names(data)

@@ -265,6 +265,11 @@ class Validations:
     def __init__(self, parts: Mapping[str, Validation]) -> None:
         self.parts = dict(parts)
 
+    @property
+    def num_batches(self) -> int:
+        """The batches of all of them together."""
+        return sum(part.num_batches for part in self.parts.values())
+
     def __call__(
         self, objective: Any, device: torch.device, processes: Processes
     ) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from sememe.card import part_of, write_manifest
 from sememe.contract import KINDS
 from sememe.errors import ArtifactError, OptionError
 from sememe.storage.folder import (
@@ -18,7 +19,6 @@ from sememe.storage.folder import (
     read_manifest,
     reads_artifact,
     write_folder,
-    write_json,
 )
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.text.settings import TextSettings
@@ -161,10 +161,12 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
         manifest[ONE_HOT], tensors = True, {}  # the words say all
     else:
         tensors = {"vectors": vectors.vectors}
+    if vectors.data:
+        manifest["data"] = {**vectors.data, "base": {"kind": vectors.kind}}
     tensors |= vectors.vocabulary.to_tensors()
     with write_folder(folder) as scratch:
         write_tensors(scratch / TENSORS, tensors)
-        write_json(scratch / MANIFEST, manifest)
+        write_manifest(scratch, manifest)
         if vectors._index is not None:
             vectors._index.save(ApproximateIndex.path_in(scratch, vectors))
 
@@ -182,6 +184,7 @@ def load_folder(folder: Path, limit: int | None = None) -> WordVectors:
     manifest = read_manifest(folder, FORMAT)
     vectors = _map_vectors(folder, manifest, limit)
     vectors._folder, vectors.about = folder, manifest
+    vectors.data = part_of(manifest, "data")
     kind = manifest.get("kind")
     if isinstance(kind, str) and kind in KINDS and KINDS[kind].has_mapped_words:
         vectors.kind = kind

@@ -22,6 +22,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from sememe.card import card_of, write_manifest
 from sememe.errors import ArtifactError, WriteError
 from sememe.machine import provenance
 from sememe.models.bert.config import BERTConfig
@@ -33,17 +34,19 @@ from sememe.models.huggingface.layout import (
     INDEX,
     PICKLES,
     TENSORS,
+    finetuned_for,
     network_config,
+    network_kind,
     to_huggingface,
 )
 from sememe.models.language.model import FORMAT
 from sememe.storage.folder import (
-    MANIFEST,
     check_replaceable,
     manifest_in,
     open_regular,
     read_errors,
     read_json,
+    write_card,
     write_folder,
     write_json,
 )
@@ -220,6 +223,8 @@ def convert_pickles(source: str | Path, target: str | Path) -> int:
             if path.is_file() and path.suffix in (".json", ".txt"):
                 shutil.copy(path, scratch)
         (scratch / "pytorch_model.bin.index.json").unlink(missing_ok=True)
+        kind = finetuned_for(source) or network_kind(source)
+        write_card(scratch, card_of(scratch, {"kind": kind}))
     return len(tensors)
 
 
@@ -270,7 +275,7 @@ def save_folder(
     with write_folder(folder) as scratch:
         write_network(network, scratch)
         tokenizer.save(scratch, max_length=network.config.max_length)
-        write_json(scratch / MANIFEST, manifest_of(network) | (manifest or {}))
+        write_manifest(scratch, manifest_of(network) | (manifest or {}))
 
 
 def manifest_of(network: Network) -> dict[str, Any]:

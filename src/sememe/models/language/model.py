@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from sememe.card import part_of, write_manifest
 from sememe.contract import Model
 from sememe.errors import InputError, OptionError
 from sememe.models.fitting import Plan, Prepared, Request, fit
@@ -30,7 +31,6 @@ from sememe.storage.folder import (
     read_manifest,
     reads_artifact,
     write_folder,
-    write_json,
 )
 from sememe.text.settings import TextSettings
 from sememe.training.config import Preset, chosen
@@ -127,12 +127,14 @@ class LanguageModel(Model):
         check_tensorboard(self.training.tensorboard)
         text = self.open_text(corpus, request)
         plan = self.plan_of(text)
-        return Prepared(plan, lambda: self.learn(text, plan, request))
+        return Prepared(plan, lambda: self.learn(text, plan, request), text.sizes)
 
     def learn(self, text: Any, plan: Plan, request: Request) -> None:
         """Train a new network on a text, or continue the run to resume."""
         training, reporter = self.training, request.reporter
         source, validation = text.source(self, "train"), text.validation(self, reporter)
+        if validation is not None:
+            self.data = {**self.data, "validation_batches": validation.num_batches}
         self.network = self.new_network()
         objective = self.begin(text, source, reporter)
         reporter.note(self.start_message())
@@ -252,7 +254,7 @@ class LanguageModel(Model):
             if len(records) > 1:  # there is a line to draw
                 title = f"{type(self).__name__} {self.preset}: loss"
                 draw(records, scratch / CURVE, title=title)
-            write_json(scratch / MANIFEST, self.manifest())
+            write_manifest(scratch, self.manifest())
 
     def manifest(self) -> dict[str, Any]:
         """What sememe.json says about the model."""
@@ -261,6 +263,7 @@ class LanguageModel(Model):
             "training": self.training.to_dict(),
             "precision": self.precision,
             "text": self.text.to_dict(),
+            "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
         }
@@ -275,7 +278,7 @@ class LanguageModel(Model):
             model = cls._made(manifest)
         model._read(folder)
         model.history = History.load(folder / HISTORY)
-        model.plan = manifest.get("plan", {})
+        model.plan, model.data = manifest.get("plan", {}), part_of(manifest, "data")
         model.precision = manifest.get("precision", "")
         return model
 

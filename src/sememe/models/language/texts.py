@@ -63,6 +63,11 @@ class Texts:
         return sum(store.num_tokens for store in self.stores.values())
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """How many documents, sentences and tokens they have together."""
+        return dict(sum((Counter(store.sizes) for store in self.stores.values()), Counter()))
+
+    @property
     def content(self) -> dict[str, Any]:
         """What identifies these texts."""
         if ONLY in self.stores:
@@ -283,6 +288,11 @@ class WordText:
         """The words that are predicted, in memory, because a temporary store is deleted."""
         own = self.store.vocabulary.cut(self.num_words)
         return Vocabulary.from_words(list(own), np.asarray(own.counts).tolist())
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many documents, sentences and words it has."""
+        return self.store.sizes
 
     @property
     def content(self) -> dict[str, Any]:

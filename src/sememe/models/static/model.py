@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from sememe.card import part_of, write_manifest
 from sememe.contract import Model
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.machine import is_first_use, provenance
@@ -23,7 +24,6 @@ from sememe.storage.folder import (
     read_manifest,
     reads_artifact,
     write_folder,
-    write_json,
 )
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.text.settings import TextSettings
@@ -104,9 +104,8 @@ class StaticModel(Model):
             request.reporter.note(
                 "Compiling the kernels: once for this version, about half a minute."
             )
-        return self.prepare_tokens(
-            self.open_text(corpus, request.phrases, request.store, request.reporter), request
-        )
+        tokens = self.open_text(corpus, request.phrases, request.store, request.reporter)
+        return self.prepare_tokens(tokens, request)._replace(sizes=tokens.sizes)
 
     def prepare_tokens(self, tokens: TokenStore, request: Request) -> Prepared:
         """Return the plan of a run on a token store, and the function that trains."""
@@ -218,7 +217,7 @@ class StaticModel(Model):
         with write_folder(folder) as scratch:
             write_tensors(scratch / TENSORS, {**self.tensors, **self.vocabulary.to_tensors()})
             self.history.save(scratch / HISTORY)
-            write_json(scratch / MANIFEST, self.manifest())
+            write_manifest(scratch, self.manifest())
 
     def manifest(self) -> dict[str, Any]:
         """What sememe.json says about the model."""
@@ -229,6 +228,7 @@ class StaticModel(Model):
             "parameters": self.num_parameters,
             "config": self.config.to_dict(),
             "text": self.text.to_dict(),
+            "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
             "provenance": provenance(),
@@ -277,6 +277,7 @@ def open_manifest(kind: Any, folder: Path, otherwise: str) -> tuple[Any, dict[st
         model = kind(kind.config_class(**manifest["config"]))
         model.text = TextSettings.from_dict(manifest["text"])
     model.history, model.plan = History.load(folder / HISTORY), manifest.get("plan", {})
+    model.data = part_of(manifest, "data")
     return model, manifest
 
 

@@ -240,6 +240,7 @@ class Translator(LanguageModel):
             "precision": self.precision,
             "scores": self.scores,
             "metrics": self.history.last(),
+            "data": self.data,
             "plan": self.plan,
             "provenance": provenance(),
         }

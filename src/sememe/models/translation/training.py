@@ -121,7 +121,7 @@ def prepare_pairs(model: Translator, source: Any, target: Any, request: Request)
             _score(model, dev, reporter)
         model.network.to("cpu")
 
-    return Prepared(plan, learn)
+    return Prepared(plan, learn, {"pairs": len(train_ids), "dev_pairs": len(dev_ids or ())})
 
 
 # ---- pairs --------------------------------------------------------------------------------------

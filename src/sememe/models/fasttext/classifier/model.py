@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from sememe.card import write_manifest
 from sememe.contract import Model
 from sememe.errors import ArtifactError, OptionError, WriteError
 from sememe.examples.labelled.rows import Note, silent
@@ -39,11 +40,9 @@ from sememe.models.static.model import FORMAT, open_manifest
 from sememe.options import changed
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import (
-    MANIFEST,
     check_replaceable,
     reads_artifact,
     write_folder,
-    write_json,
 )
 from sememe.text.settings import TextSettings
 from sememe.vectors import SubwordVectors, WordVectors
@@ -102,6 +101,7 @@ class FastTextClassifier(Model):
             "dim": self.config.dim,
             "config": self.config.to_dict(),
             "text": self.text.to_dict(),
+            "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
             "provenance": provenance(),
@@ -174,7 +174,12 @@ class FastTextClassifier(Model):
         result = self.evaluate(validation, on_note=request.reporter.note)
         request.reporter.note(str(result))
         self.history.append(
-            {"precision": result.precision, "recall": result.recall, "f1": result.f1}
+            {
+                "precision": result.precision,
+                "recall": result.recall,
+                "f1": result.f1,
+                "rows": result.num_examples,
+            }
         )
         if request.out is not None:
             self.save(request.out)
@@ -403,7 +408,7 @@ class FastTextClassifier(Model):
             with write_folder(path) as scratch:
                 details = write_weights(scratch, self.weights)
                 self.history.save(scratch / HISTORY)
-                write_json(scratch / MANIFEST, {**self.manifest(), **details})
+                write_manifest(scratch, {**self.manifest(), **details})
             return
         if (path.suffix.lower() == ".ftz") != self.is_quantized:
             wanted = ".ftz" if self.is_quantized else ".bin"

@@ -127,7 +127,7 @@ def shrink(
     if retrain is not None and not options.cutoff:
         raise OptionError("retrain trains the rows that cutoff keeps: give a cutoff too.")
     small = type(model)(config)
-    small.text, small.plan = model.text, model.plan
+    small.text, small.plan, small.data = model.text, model.plan, model.data
     small.history = History(model.history)
     if 0 < options.cutoff < weights.num_rows:
         weights = _cut_off(weights, options.cutoff)

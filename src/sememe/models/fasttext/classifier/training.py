@@ -257,5 +257,7 @@ def prepare(model: FastTextClassifier, train: Any, request: Request) -> Prepared
     plan: Plan = {"config": lasting(config), "content": content, "text": model.text.to_dict()}
     own: Any = model
     return Prepared(
-        plan, lambda: run_steps(own, plan, request, lambda: ClassifierRun(config, lines), begin)
+        plan,
+        lambda: run_steps(own, plan, request, lambda: ClassifierRun(config, lines), begin),
+        {"rows": len(lines), "tokens": lines.num_tokens},
     )
