@@ -339,3 +339,26 @@ def test_a_classifier_gives_vectors_too(place: Path):
         opened.embed("one text")
     with pytest.raises(UnsupportedError, match="bert"):
         opened.fill("a [MASK]")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_class_weights_help_a_rare_label(place: Path, loss):
+    data = [(f"{word} of the day", "常见") for word in ("tea", "rice", "rain")] * 60
+    data += [("tea of the night", "rare")] * 4
+
+    def chance(**options) -> float:
+        model = make(loss=loss, epochs=3, **options).fit(data)
+        return {one.label: one.probability for one in model.predict("tea of the night", k=-1)}[
+            "rare"
+        ]
+
+    plain, balanced, named = (
+        chance(),
+        chance(class_weights="balanced"),
+        chance(class_weights={"rare": 30}),
+    )
+    assert balanced > plain + 0.05 and named > plain + 0.05
+    with pytest.raises(OptionError, match=r"'rar'.*常见, rare"):
+        chance(class_weights="rar=2")
+    make(loss=loss, class_weights="rare=3").fit(data).save("weighted")
+    assert FastTextClassifier.load("weighted").config.class_weights == "rare=3"

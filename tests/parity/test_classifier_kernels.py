@@ -48,8 +48,10 @@ def drive(run: ClassifierRun) -> np.ndarray:
         {"word_ngrams": 3, "bucket": 50},
         {"minn": 1, "maxn": 3, "bucket": 80, "word_ngrams": 2, "min_count": 2},
         {"dim": 100},
+        {"class_weights": "balanced", "epochs": 10},
+        {"class_weights": {"food": 0.3, "weather": 4}},
     ],
-    ids=["words", "word n-grams", "both n-grams", "wide"],
+    ids=["words", "word n-grams", "both n-grams", "wide", "balanced", "weights by name"],
 )
 def test_training_equals_the_reference(loss, options):
     run = make_run(loss=loss, **options)
@@ -93,19 +95,21 @@ def test_steps_are_gradients(loss):
     tree = build_tree(np.array([9, 7, 5, 3, 1]))
     asked = None
     if loss != "softmax":
-        asked = reference.decisions(loss, true_ids, target, 5, tree, [0, 4])
+        weights = np.array([1, 1, 2.5, 0.5, 1])
+        asked = reference.decisions(loss, true_ids, target, 5, tree, [0, 4], weights)
     i, o = (torch.tensor(matrix, requires_grad=True) for matrix in (input, output))
     hidden = i[rows].mean(dim=0)
     if asked is None:
         value = torch.nn.functional.cross_entropy((o @ hidden)[None], torch.tensor([target]))
+        value = 2.5 * value
     else:
         answers = torch.tensor([float(answer) for answer in asked.answers], dtype=torch.float64)
         value = torch.nn.functional.binary_cross_entropy_with_logits(
-            o[asked.rows] @ hidden, answers, reduction="sum"
+            o[asked.rows] @ hidden, answers, torch.tensor(asked.weights), reduction="sum"
         )
     value.backward()
     new_input, new_output = input.copy(), output.copy()
-    got = reference.train_line(rows, new_input, new_output, rate, target, asked)
+    got = reference.train_line(rows, new_input, new_output, rate, target, asked, 2.5)
     assert got == pytest.approx(value.item())
     np.testing.assert_allclose((input - new_input) / rate, i.grad.numpy(), atol=1e-9)
     np.testing.assert_allclose((output - new_output) / rate, o.grad.numpy(), atol=1e-9)

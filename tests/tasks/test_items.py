@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -12,7 +14,7 @@ from sememe.examples.batches import TokenSequence
 from sememe.examples.labelled.rows import AnswerRow
 from sememe.nn.encoders import kept_sizes
 from sememe.tasks.objective import Item, ItemBatches, fingerprint, random_order
-from sememe.tasks.training import balanced, held_out
+from sememe.tasks.training import held_out, weighted
 
 
 def item(length: int, number: int, target: int = 0) -> Item:
@@ -99,9 +101,25 @@ def test_questions_about_one_context_are_held_out_together():
 
 
 def test_balanced_classes_weigh_the_same():
-    weighted = balanced([item(2, n, target=int(n < 2)) for n in range(10)], 2)
-    sums = [sum(one.weight for one in weighted if int(one.target) == c) for c in (0, 1)]
+    items = [item(2, n, target=int(n < 2)) for n in range(10)]
+    own = weighted(items, ["common", "rare"], "balanced")
+    sums = [sum(one.weight for one in own if int(one.target) == c) for c in (0, 1)]
     np.testing.assert_allclose(sums, [5, 5])
+    own = weighted(items, ["common", "rare"], "rare=3")
+    assert [one.weight for one in own] == [3, 3] + [1] * 8
+
+
+def test_labels_of_a_set_weigh_where_they_hold():
+    sets = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]], np.float32)
+    items = [
+        replace(item(2, n), target=np.stack([own, np.ones_like(own)])) for n, own in enumerate(sets)
+    ]
+    own = weighted(items, ["always", "rare", "never"], "balanced")
+    np.testing.assert_array_equal(own[0].target, [[1, 0, 0], [1, 1, 1]])
+    np.testing.assert_array_equal(own[1].target, [[1, 1, 0], [1, 3, 1]])  # 3 rows lack it, 1 has it
+    own = weighted(items, ["always", "rare", "never"], "always=0.5,never=9")
+    np.testing.assert_array_equal(own[1].target[1], [0.5, 1, 1])
+    assert own[0].weight == 1 and own[0].target.dtype == np.float32
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(2, 50))

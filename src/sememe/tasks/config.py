@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, Literal
 
 from sememe.errors import OptionError
+from sememe.examples.labelled.class_weights import as_option, parse_weights
 from sememe.options import MAX_SEEDS, check_number, option
 from sememe.training.config import TrainingConfig
 
@@ -51,8 +52,8 @@ class FinetuneConfig(TrainingConfig):
     both_orders: Literal["auto", "yes", "no"] = option(
         "auto", "Encode pairs in both orders and add; auto: GPT regression."
     )
-    class_weights: Literal["none", "balanced"] = option(
-        "none", "Class weights; balanced: rarer classes weigh more."
+    class_weights: str = option(
+        "none", "Class weights: balanced (rarer labels weigh more), or LABEL=WEIGHT,…"
     )
     lm_weight: float = option(
         0.0, "Weight of the auxiliary language model loss (GPT's λ).", 0, 1_000
@@ -69,7 +70,9 @@ class FinetuneConfig(TrainingConfig):
 
     def __post_init__(self) -> None:
         """Raise OptionError for options that no run could satisfy."""
+        object.__setattr__(self, "class_weights", as_option(self.class_weights))
         super().__post_init__()
+        parse_weights(self.class_weights)
         if self.dropout is not None and not 0 <= self.dropout <= 0.99:
             raise OptionError(f"dropout must be between 0 and 0.99, not {self.dropout}.")
         if self.lm_weight and self.is_frozen:

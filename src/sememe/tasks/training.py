@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence as Several
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 
 from sememe.contract import Model
 from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.class_weights import class_weights
 from sememe.models.fitting import Plan, Prepared, Request
 from sememe.models.language.encoder import TransformerBackbone
 from sememe.models.registry import load
@@ -56,8 +56,8 @@ def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
     items = _encoded(task, rows, "training", reporter)
     backbone.learn_rows(task.config.seed)
     dev_items = _encoded(task, dev_rows, "dev", reporter)
-    if task.config.class_weights == "balanced":
-        items = balanced(items, len(task.labels))
+    if task.config.class_weights != "none":
+        items = weighted(items, task.labels, task.config.class_weights)
     ready = Ready(objective, rows, items, dev_rows, dev_items)
     plan = _plan(task, ready)
     sizes = {"base": task.base, "rows": len(rows), "dev_rows": len(dev_rows)}
@@ -157,13 +157,26 @@ def _share_unknown(task: Task, items: list[Item]) -> float:
     return float(np.mean(ids == task.coder.unknown_id))
 
 
-def balanced(items: Several[Item], num_labels: int) -> list[Item]:
-    """The items with weights that give every class the same total."""
-    if any(item.target is None or item.target.ndim for item in items) or num_labels < 2:
-        raise OptionError("class_weights needs one label for each row, of several.")
-    counts = Counter(int(item.target) for item in items)  # type: ignore[arg-type]
-    share = len(items) / len(counts)
-    return [replace(item, weight=share / counts[int(item.target)]) for item in items]  # type: ignore[arg-type]
+def weighted(items: Several[Item], labels: Several[str], choice: str) -> list[Item]:
+    """The items with the weights of their classes; of label sets, each label has its own."""
+    targets = [item.target for item in items if item.target is not None and item.target.ndim != 1]
+    if len(targets) < len(items) or len(labels) < 2:
+        raise OptionError("class_weights needs rows with labels, of which there are several.")
+    is_one = not targets[0].ndim
+    if is_one:
+        num_true = np.bincount(targets, minlength=len(labels))
+    else:
+        num_true = np.sum([target[0] for target in targets], axis=0).astype(np.int64)
+    chosen = class_weights(choice, labels, num_true.tolist(), len(items), is_one=is_one)
+    weights_C = np.array(chosen)
+    if is_one:
+        return [replace(item, weight=float(weights_C[item.target])) for item in items]
+    return [
+        replace(
+            item, target=np.stack([own[0], np.where(own[0] > 0, weights_C, 1)], dtype=np.float32)
+        )
+        for item, own in zip(items, targets, strict=True)
+    ]
 
 
 # ---- network and options ----------------------------------------------------------------------

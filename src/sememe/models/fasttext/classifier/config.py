@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sememe.errors import OptionError
+from sememe.examples.labelled.class_weights import as_option, parse_weights
 from sememe.options import Config, option
 
 Loss = Literal["softmax", "hierarchical", "ova", "negative"]
@@ -28,6 +29,9 @@ class FastTextClassifierConfig(Config):
     bucket: int = option(2_000_000, "Number of hash buckets for n-grams.", 0, 2**31 - 2)
     min_count: int = option(1, "Minimum word count; rarer words are dropped.", 1, 10**12)
     min_count_label: int = option(0, "Minimum label count; rarer labels are dropped.", 0, 10**12)
+    class_weights: str = option(
+        "none", "Class weights: balanced (rarer labels weigh more), or LABEL=WEIGHT,…"
+    )
     negatives: int = option(5, "Negative samples per label, with loss negative.", 1, 1_000)
     label_prefix: str = option(LABEL_PREFIX, "Prefix that marks a label.")
     seed: int = option(1, "Random seed.", 0, 2**63 - 1)
@@ -35,7 +39,9 @@ class FastTextClassifierConfig(Config):
 
     def __post_init__(self) -> None:
         """Raise OptionError for options that no run could satisfy."""
+        object.__setattr__(self, "class_weights", as_option(self.class_weights))
         super().__post_init__()
+        parse_weights(self.class_weights)
         if self.maxn and self.minn > self.maxn:
             raise OptionError(f"minn ({self.minn}) must not be above maxn ({self.maxn}).")
         if self.has_buckets and not self.bucket:

@@ -125,14 +125,15 @@ def _merge(shared, own, before, own_start, num_rows, width):
 def train_lines(
     loss_kind, first, last, ends, items, type_ends, type_rows, num_words, label_ends, labels,
     input, output, width, num_outputs, tree_starts, tree_nodes, tree_codes, limits, alias,
-    num_negatives, key, start_rate, end_rate, worker, num_rows, num_hot, merge_every, space,
-    rows, stats,
+    num_negatives, label_weights, key, start_rate, end_rate, worker, num_rows, num_hot,
+    merge_every, space, rows, stats,
 ):  # fmt: skip
     """Train on the lines first to last, with a rate that moves from start to end.
 
     The rows of worker w's copies start at row num_rows + w · num_hot of `input` and at row (w + 1)
-    · num_outputs of `output`; with merge_every 0 the shared rows are updated directly. `space`
-    holds at least hidden, gradient, scores and the rows as they were at the last merge.
+    · num_outputs of `output`; with merge_every 0 the shared rows are updated directly. The rate of
+    a line is multiplied by the weight of its label, in one-vs-all that of each true label by its
+    own. `space` holds at least hidden, gradient, scores and the rows at the time of the last merge.
     """
     hidden, gradient = space[:width], space[width : 2 * width]
     scores = space[2 * width : 2 * width + num_outputs]
@@ -177,6 +178,8 @@ def train_lines(
             draw = fast_number(key, line) % np.uint64(num_true)
             target = np.int64(labels[label_start + np.int64(draw)])
         loss = _ZERO
+        weight = label_weights[target] if loss_kind != OVA else _ONE
+        rate *= weight
         if loss_kind == SOFTMAX:
             loss = _softmax(target, num_outputs, out, hidden, output, gradient, scores, rate, width)
         elif loss_kind == HIERARCHICAL:
@@ -188,8 +191,8 @@ def train_lines(
                 is_true = False
                 for place in range(label_start, label_ends[line]):
                     is_true = is_true or labels[place] == label
-                row = out + label * width
-                loss += _decide(is_true, row, hidden, output, gradient, rate, width)
+                row, own = out + label * width, label_weights[label] if is_true else _ONE
+                loss += own * _decide(is_true, row, hidden, output, gradient, rate * own, width)
         else:
             row = out + target * width
             loss += _decide(True, row, hidden, output, gradient, rate, width)
@@ -204,7 +207,7 @@ def train_lines(
         _scale(_ONE / np.float32(num), gradient, width)
         for k in range(num):
             add_row(gradient, 0, input, now[k], width)
-        stats[0] += loss
+        stats[0] += weight * loss
         stats[1] += 1
         stats[2] += 1
         if is_apart and ((line + 1 - first) % merge_every == 0 or line + 1 == last):

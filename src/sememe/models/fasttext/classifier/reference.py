@@ -66,22 +66,27 @@ class Decisions:
 
     rows: list[int]
     answers: list[bool]
+    weights: list[float]  # of each in the loss
 
 
 def decisions(
     loss: str, true_ids: list[int], target: int, num_labels: int, tree: HuffmanTree | None,
-    noise: list[int],
+    noise: list[int], label_weights: np.ndarray,
 ) -> Decisions:  # fmt: skip
     """The binary decisions of a line, for every loss except softmax."""
+    weight = float(label_weights[target])
     if loss == "hierarchical":
         assert tree is not None
         nodes, codes = tree.path(target)
-        return Decisions(nodes.tolist(), [code == 1 for code in codes.tolist()])
-    if loss == "ova":
         return Decisions(
-            list(range(num_labels)), [label in true_ids for label in range(num_labels)]
+            nodes.tolist(), [code == 1 for code in codes.tolist()], [weight] * len(nodes)
         )
-    return Decisions([target, *noise], [True] + [False] * len(noise))
+    if loss == "ova":
+        answers = [label in true_ids for label in range(num_labels)]
+        weights = np.where(answers, label_weights, 1.0).tolist()
+        return Decisions(list(range(num_labels)), answers, weights)
+    answers = [True] + [False] * len(noise)
+    return Decisions([target, *noise], answers, [weight] * len(answers))
 
 
 def softmax_step(
@@ -103,23 +108,24 @@ def decision_step(
 ) -> tuple[float, np.ndarray]:
     """Train binary decisions one after the other; returns the same as `softmax_step`."""
     loss, step = 0.0, np.zeros_like(hidden)
-    for row, answer in zip(asked.rows, asked.answers, strict=True):
+    for row, answer, weight in zip(asked.rows, asked.answers, asked.weights, strict=True):
         score = float(output[row] @ hidden)
         chance = 1 / (1 + np.exp(-score))
-        step += rate * (answer - chance) * output[row]
-        output[row] += rate * (answer - chance) * hidden
-        loss -= float(np.log(chance if answer else 1 - chance))
+        step += rate * weight * (answer - chance) * output[row]
+        output[row] += rate * weight * (answer - chance) * hidden
+        loss -= weight * float(np.log(chance if answer else 1 - chance))
     return loss, step
 
 
 def train_line(
     rows: list[int], input: np.ndarray, output: np.ndarray, rate: float,
-    target: int, asked: Decisions | None,
+    target: int, asked: Decisions | None, weight: float = 1.0,
 ) -> float:  # fmt: skip
-    """Update both matrices for one line (its target, or with `asked` its decisions)."""
+    """Update both matrices for one line: its target and `weight`, or with `asked` its decisions."""
     hidden = input[rows].mean(axis=0)
     if asked is None:
-        loss, step = softmax_step(hidden, output, target, rate)
+        loss, step = softmax_step(hidden, output, target, rate * weight)
+        loss *= weight
     else:
         loss, step = decision_step(hidden, output, asked, rate)
     np.add.at(input, rows, step / len(rows))
@@ -159,9 +165,13 @@ def train(run: ClassifierRun, input: np.ndarray, output: np.ndarray) -> float:
                 target = true_ids[number(key, line) % len(true_ids)]
             noise = _noise(run, key, line, target) if config.loss == "negative" else []
             asked = None
+            weights = run.label_weights
             if config.loss != "softmax":
-                asked = decisions(config.loss, true_ids, target, len(lines.labels), tree, noise)
-            loss += train_line(rows, input, output, rates[line - first], target, asked)
+                asked = decisions(
+                    config.loss, true_ids, target, len(lines.labels), tree, noise, weights
+                )
+            weight = float(weights[target])
+            loss += train_line(rows, input, output, rates[line - first], target, asked, weight)
             num += 1
     return loss / num
 

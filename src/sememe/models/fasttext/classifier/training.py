@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.class_weights import class_weights
 from sememe.examples.labelled.rows import Note, silent
 from sememe.examples.windows import alias_table, build_tree
 from sememe.machine import is_first_use
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import Lines, encode, in_parts
 from sememe.models.fasttext.classifier.kernels import shuffle, start_rows, train_lines
-from sememe.models.fasttext.classifier.lines import is_path, read_blocks, source_name
+from sememe.models.fasttext.classifier.lines import (
+    is_path,
+    label_name,
+    read_blocks,
+    source_name,
+)
 from sememe.models.fasttext.classifier.weights import ClassifierWeights
 from sememe.models.fitting import Plan, Prepared, Request
 from sememe.models.static.loop import StaticRun, lasting, run_steps
@@ -75,6 +81,7 @@ class ClassifierRun(StaticRun):
         self.steps_per_epoch = -(-num_lines // self.step_lines)
         self.num_steps = self.steps_per_epoch * config.epochs
         self._tree, self._noise = self._prepare_loss()
+        self.label_weights = self._weights()
         self._orders: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
         self._num_spaces = 0
@@ -89,6 +96,16 @@ class ClassifierRun(StaticRun):
         elif self.config.loss == "negative":
             noise = alias_table(counts, NOISE_EXPONENT)
         return tree, noise
+
+    def _weights(self) -> np.ndarray:
+        """The weight of each label in the loss."""
+        lines, prefix = self.lines, self.config.label_prefix
+        names = [label_name(word, prefix) for word in lines.labels]
+        num_true = np.bincount(lines.label_ids, minlength=len(names)).tolist()
+        is_one = self.config.loss != "ova"
+        num_rows = sum(num_true) if is_one else len(lines)
+        chosen = class_weights(self.config.class_weights, names, num_true, num_rows, is_one=is_one)
+        return np.array(chosen, np.float32)
 
     def begin(self) -> None:
         """Fill the input matrix with noise."""
@@ -139,7 +156,7 @@ class ClassifierRun(StaticRun):
             loss_number(config.loss), first, last, lines.ends, lines.items,
             lines.type_ends, lines.type_rows, len(lines.words), lines.label_ends, lines.label_ids,
             self._input.reshape(-1), self._output.reshape(-1), self._input.shape[1],
-            self.num_outputs, *self._tree, *self._noise, config.negatives,
+            self.num_outputs, *self._tree, *self._noise, config.negatives, self.label_weights,
             np.uint64(stream_key(config.seed, DRAWS, epoch)),
             np.float32(self.rate_at(step)), np.float32(self.rate_at(step + 1)),
             worker, lines.num_rows, self.num_hot, self.merge_every, floats, rows, stats,
