@@ -74,6 +74,21 @@ def test_pooling_is_what_it_says(bert, wordpiece):
     assert embed_texts(bert, wordpiece, []).shape == (0, bert.config.width)
 
 
+@pytest.mark.parametrize("layers", ["last", "sum-all", 1])
+@pytest.mark.parametrize("pool", ["mean", "cls", "max"])
+def test_pooling_long_texts_equals_pooling_their_tokens(bert, wordpiece, layers, pool):
+    """Windows, batches of a few texts and texts of all lengths beside the vectors of each token."""
+    texts = [*TEXTS, LONG, LONG[:90], *(LONG[:size] for size in range(5, 60, 7)), LONG[7:]]
+    own = token_vectors(bert, wordpiece, texts, layers=layers)
+    expected = []
+    for text, found in zip(texts, own, strict=True):
+        assert len(found.vectors_TD) == len(wordpiece.encode(text).ids)
+        all_TD = np.concatenate([found.vectors_TD, [found.before_D, found.after_D]])
+        expected.append({"mean": all_TD.mean(0), "max": all_TD.max(0), "cls": found.before_D}[pool])
+    vectors = embed_texts(bert, wordpiece, texts, layers=layers, pool=pool)
+    np.testing.assert_allclose(vectors, np.stack(expected), atol=1e-5)
+
+
 def test_words_are_means_of_their_pieces(bert, wordpiece):
     text = "The flightless animal 猫"
     (own,) = embed_words(bert, wordpiece, [text])

@@ -185,7 +185,8 @@ class QuestionTable:
             raise InputError(f"{path} holds no questions: its lines name sections or are empty.")
         counts = Counter(len(row.cells) for row in self.rows)
         self.width = max(counts, key=lambda width: (counts[width], width))
-        self._take_header()
+        if not lines[0].text.startswith(":"):  # below a section's name, words are words
+            self._take_header()
         self.kinds = [_content(cells) for cells in zip(*self.regular, strict=True)]
 
     @property

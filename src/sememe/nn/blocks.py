@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from sememe.nn.attention import AttendedSource, CrossAttention, SelfAttention
 from sememe.nn.kv_cache import LayerMemory, Memory
-from sememe.nn.layers import LayerNorm, Linear, activate, draw_keys, drop
+from sememe.nn.layers import LayerNorm, Linear, draw_keys, drop
 from sememe.nn.rows import RowLayout, padded_rows
 from sememe.training.config import TransformerConfig
 from sememe.training.objective import NetworkObjective
@@ -36,7 +36,7 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden_ND: Tensor) -> Tensor:
         """Map each token, (N, D)."""
-        return self.output(activate(self.inner(hidden_ND), self.activation))
+        return self.output(self.inner(hidden_ND, self.activation))
 
 
 class Block(nn.Module):

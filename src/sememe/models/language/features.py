@@ -7,7 +7,8 @@ L layers, H heads, T query tokens, S key tokens.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +19,9 @@ from sememe.errors import InputError, OptionError
 from sememe.models.bert.network import BERTNetwork
 from sememe.models.gpt.network import GPTNetwork
 from sememe.nn.feature_layers import POOLS, Choice, choose_layers
-from sememe.nn.rows import TextWindow, grouped, windows
+from sememe.nn.rows import RowLayout, TextWindow, grouped, unpadded_rows, windows
 from sememe.tokens.subwords.tokenizer import Encoding, SubwordTokenizer
+from sememe.training.device import to_device
 
 Network = BERTNetwork | GPTNetwork
 
@@ -80,13 +82,27 @@ def stacked(rows: Sequence[FramedRow], device: torch.device) -> Stacked:
     return Stacked(*(torch.from_numpy(x).to(device) for x in (ids_BT, segments_BT, lengths_B)))
 
 
+def concatenated(
+    rows: Sequence[FramedRow], device: torch.device
+) -> tuple[Tensor, Tensor, Tensor, RowLayout]:
+    """Ids, segments and positions of rows end to end, without padding, and their layout."""
+    lengths_B = np.array([len(row.ids) for row in rows], np.int64)
+    layout = unpadded_rows(lengths_B, int(lengths_B.max()))
+    ids_N = torch.tensor([token_id for row in rows for token_id in row.ids])
+    segments_N = torch.tensor([segment for row in rows for segment in row.segments])
+    inputs = ids_N, segments_N, layout.positions(), layout
+    moved: tuple[Tensor, Tensor, Tensor, RowLayout] = to_device(inputs, device)
+    return moved
+
+
 def device_of(network: Network) -> torch.device:
     """Where the weights of a network lie."""
     return network.embedding.tokens.weight.device
 
 
-_TOKENS_AT_ONCE = 8_192  # in one batch, including padding
-_TEXTS_AT_ONCE = 1_024
+# In one batch on a CPU, whose cache holds the activations, and on a GPU.
+_TOKENS_AT_ONCE = {"cpu": 1_024, "cuda": 65_536}
+_TEXTS_AT_ONCE = 4_096  # sorted by length together
 
 
 class TextVectors(NamedTuple):
@@ -114,17 +130,65 @@ def embed_texts(
         raise OptionError(f"pool must be one of {', '.join(POOLS)}, not {pool!r}.")
     if pool == "cls" and not isinstance(network, BERTNetwork):
         raise OptionError("A GPT has no [CLS]; choose pool mean or max.")
-    pooled = [_pooled(own, pool) for own in token_vectors(network, tokenizer, texts, layers=layers)]
-    return np.stack(pooled) if pooled else np.empty((0, network.config.width), np.float32)
+    if pool == "max":
+        found = token_vectors(network, tokenizer, texts, layers=layers)
+        pooled = [_all_tokens(own).max(0)[None] for own in found]
+    else:
+        pooled = [
+            _weighted(network, tokenizer, texts[first : first + _TEXTS_AT_ONCE], layers, pool)
+            for first in range(0, len(texts), _TEXTS_AT_ONCE)
+        ]
+    return np.concatenate(pooled) if pooled else np.empty((0, network.config.width), np.float32)
 
 
-def _pooled(own: TextVectors, pool: str) -> np.ndarray:
-    if pool == "cls":
-        assert own.before_D is not None
-        return own.before_D
+def _all_tokens(own: TextVectors) -> np.ndarray:
     special = [vector[None] for vector in (own.before_D, own.after_D) if vector is not None]
-    all_TD = np.concatenate([own.vectors_TD, *special])
-    return all_TD.mean(0) if pool == "mean" else all_TD.max(0)
+    return np.concatenate([own.vectors_TD, *special])
+
+
+def _weighted(
+    network: Network, tokenizer: SubwordTokenizer, texts: Sequence[str], layers: Choice, pool: str
+) -> np.ndarray:
+    """Mean or [CLS] pooling as a weighted sum over the tokens of all windows of a text.
+
+    Equal to pooling the result of `token_vectors`, without splitting the vectors by text.
+    """
+    cuts, rows = _windowed(network, tokenizer, tokenizer.ids_batch(texts))
+    texts_B = np.repeat(np.arange(len(cuts)), [len(own) for own in cuts])
+    weights = [
+        _pool_weights(row, window, len(own), own[-1].last, pool)
+        for row, window, own in zip(
+            rows, chain(*cuts), (own for own in cuts for _ in own), strict=True
+        )
+    ]
+    pooled: np.ndarray | None = None
+    for group, vectors_ND in _encoded(network, rows, layers):
+        weights_N = np.concatenate([weights[index] for index in group])
+        starts_B = np.cumsum([0, *(len(weights[index]) for index in group[:-1])])
+        sums_BD = np.add.reduceat(vectors_ND * weights_N[:, None], starts_B, axis=0)
+        if pooled is None:
+            pooled = np.zeros((len(texts), sums_BD.shape[1]), np.float32)
+        np.add.at(pooled, texts_B[group], sums_BD)
+    assert pooled is not None
+    return pooled
+
+
+def _pool_weights(
+    row: FramedRow, window: TextWindow, num_windows: int, num_tokens: int, pool: str
+) -> np.ndarray:
+    """The share of each token of a row in the vector of its text, (T,).
+
+    A token in two windows counts in one of them, a special token as the mean over all windows.
+    """
+    weights_T = np.zeros(len(row.ids), np.float32)
+    if pool == "cls":
+        weights_T[0] = 1 / num_windows
+        return weights_T
+    num_special = row.num_before + row.num_after
+    weights_T[: row.num_before] = weights_T[len(row.ids) - row.num_after :] = 1 / num_windows
+    first = row.num_before + window.first - window.start
+    weights_T[first : first + window.last - window.first] = 1
+    return weights_T / (num_tokens + num_special)
 
 
 def embed_words(
@@ -185,18 +249,24 @@ def token_vectors(
     layers: Choice = "last",
 ) -> Iterator[TextVectors]:
     """The vectors of the tokens of each text; adjacent windows overlap by a quarter."""
-    size = room(network)
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
         encodings = tokenizer.encode_batch(texts[first : first + _TEXTS_AT_ONCE])
-        cuts = [windows(len(encoding.ids), size, size // 4) for encoding in encodings]
-        rows = [
-            frame(network, tokenizer, encoding.ids[window.start : window.end])
-            for encoding, own in zip(encodings, cuts, strict=True)
-            for window in own
-        ]
+        cuts, rows = _windowed(network, tokenizer, [encoding.ids for encoding in encodings])
         vectors = iter(_row_vectors(network, rows, layers))
         for encoding, own in zip(encodings, cuts, strict=True):
             yield _assembled(encoding, own, [next(vectors) for _ in own])
+
+
+def _windowed(
+    network: Network, tokenizer: SubwordTokenizer, ids: Iterable[Any]
+) -> tuple[list[list[TextWindow]], list[FramedRow]]:
+    """The windows of each text, and the rows of all of them with special tokens."""
+    size = room(network)
+    cuts, rows = [], []
+    for own in ids:
+        cuts.append(windows(len(own), size, size // 4))
+        rows += [frame(network, tokenizer, own[cut.start : cut.end]) for cut in cuts[-1]]
+    return cuts, rows
 
 
 class _RowVectors(NamedTuple):
@@ -220,35 +290,44 @@ def _assembled(encoding: Encoding, own: list[TextWindow], parts: list[_RowVector
     )
 
 
-@torch.no_grad()
 def _row_vectors(network: Network, rows: list[FramedRow], layers: Choice) -> list[_RowVectors]:
-    """Run rows through the network, those of similar length together."""
+    """The vectors of each row."""
     found: dict[int, _RowVectors] = {}
+    for group, vectors_ND in _encoded(network, rows, layers):
+        start = 0
+        for index in group:
+            row = rows[index]
+            before, after = start + row.num_before, start + len(row.ids) - row.num_after
+            end = start + len(row.ids)
+            found[index] = _RowVectors(
+                vectors_ND[start:before], vectors_ND[before:after], vectors_ND[after:end]
+            )
+            start = end
+    return [found[index] for index in range(len(rows))]
+
+
+@torch.no_grad()
+def _encoded(
+    network: Network, rows: list[FramedRow], layers: Choice
+) -> Iterator[tuple[list[int], np.ndarray]]:
+    """Run rows through the network, those of similar length together and without padding.
+
+    Yields the numbers of some rows, and the vectors of their tokens concatenated, (N, D).
+    """
 
     def size_of(index: int) -> int:
         return len(rows[index].ids)
 
+    device = device_of(network)
+    most = _TOKENS_AT_ONCE["cpu" if device.type == "cpu" else "cuda"]
     order = sorted(range(len(rows)), key=size_of)
-    for group in grouped(order, size_of, _TOKENS_AT_ONCE, is_padded=True):
-        vectors_BTD = _vectors(network, [rows[index] for index in group], layers)
-        for index, vectors_TD in zip(group, vectors_BTD, strict=True):
-            row = rows[index]
-            end = len(row.ids) - row.num_after
-            found[index] = _RowVectors(
-                vectors_TD[: row.num_before],
-                vectors_TD[row.num_before : end],
-                vectors_TD[end : len(row.ids)],
-            )
-    return [found[index] for index in range(len(rows))]
-
-
-def _vectors(network: Network, rows: list[FramedRow], layers: Choice) -> np.ndarray:
-    batch = stacked(rows, device_of(network))
-    if layers == "last":
-        chosen_BTD = network(*batch)
-    else:
-        chosen_BTD = choose_layers(network.layers(*batch), layers)
-    return chosen_BTD.float().cpu().numpy()
+    for group in grouped(order, size_of, most):
+        inputs = concatenated([rows[index] for index in group], device)
+        if layers == "last":
+            chosen_ND = network.encode(*inputs)
+        else:
+            chosen_ND = choose_layers(network.encode_layers(*inputs), layers)
+        yield group, chosen_ND.float().cpu().numpy()
 
 
 @torch.no_grad()
