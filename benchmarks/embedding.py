@@ -3,7 +3,7 @@
     python benchmarks/embedding.py MODEL TEXTS [--threads 2] [--rounds 7] [--num 1000]
 
 MODEL is a sentence-transformers folder of a BERT (all-MiniLM-L6-v2, for example), TEXTS a file with
-one sentence per line. Every program reads the same sentences in turns, with the same number of
+one sentence per line. Every program reads the same sentences alternately, with the same number of
 threads; the medians of the rounds are printed, with CPU seconds, which other programs on the
 machine disturb less. The peers are imported where they are installed, and left out elsewhere.
 Vectors are compared with those of sentence-transformers.
