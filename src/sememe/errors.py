@@ -48,6 +48,10 @@ class UnknownWordError(SememeError, KeyError):
     """A word outside the vocabulary."""
 
 
+class LookupNote(UserWarning):
+    """A query that is not looked up as it was written."""
+
+
 class UnsupportedError(SememeError, TypeError):
     """A method that this kind of model does not support; the message names the kinds that do."""
 

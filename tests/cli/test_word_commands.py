@@ -84,3 +84,28 @@ def test_a_corpus_of_one_word_is_told_of(sememe, tmp_path):
         assert "“cat”" in told.err and "--min-count" in told.err
     told = sememe("train", "word2vec", "one.txt", *quick, "--overwrite", "--min-count", 1)
     assert "“cat”" not in told.err
+
+
+def test_a_query_is_looked_up_as_the_corpus_was_prepared(sememe, corpus, chinese_corpus, tmp_path):
+    options = ("--dim", "4", "--epochs", "1", "--min-count", "1", "--workers", "1")
+    sememe("train", "word2vec", corpus, "--out", "en", *options)
+    sememe("train", "word2vec", chinese_corpus, "--language", "zh", "--out", "zh", *options)
+    cased = "“{0}” is looked up as “{1}”."
+    commands = (
+        "neighbors en CAT", "similarity en CAT dog", "analogy en cat CAT dog",
+        "odd en CAT dog man", "plot pca en CAT dog man", "plot heatmap en CAT",
+    )  # fmt: skip
+    for command in commands:
+        ran = sememe(*command.split())
+        assert ran.err.splitlines() == [cased.format("CAT", "cat")], command
+        exact = sememe(*command.replace("CAT", "cat").split())
+        assert exact.err == ""
+        if command.split()[0] in ("neighbors", "similarity"):
+            assert ran.out == exact.out
+    ran = sememe("neighbors", "zh", "红色的苹果", "-n", "100")
+    assert (
+        ran.err == "“红色的苹果” is not in the vocabulary: the mean of 红色 + 的 + 苹果 is used.\n"
+    )
+    assert not {"红色", "的", "苹果"} & {line.split("\t")[0] for line in ran.out.splitlines()}
+    ran = sememe("neighbors", "zh", "红色龘", fails=True)
+    assert ran.code == 2 and "红色 + 龘, and 龘 is unknown" in ran.err

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from sememe import __version__
 from sememe.cli.options import flag
 from sememe.cli.wording import localize, requested, speaking, translated_usage_errors
-from sememe.errors import OptionError, SememeError
+from sememe.errors import LookupNote, OptionError, SememeError
 from sememe.localization import VARIABLE, Language, say, translate
 from sememe.machine import naming_extra, torchrun_ranks
 from sememe.progress import shown
@@ -340,6 +340,9 @@ def _sentence(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    if isinstance(message, LookupNote):
+        echo(translate(str(message)), err=True)
+        return
     echo(say("Warning: {reason}", reason=translate(str(message))), err=True)
 
 

@@ -22,7 +22,7 @@ def combine(vectors: WordVectors, text: str) -> np.ndarray:
     """Evaluate an expression of word vectors."""
     terms = parse_sum(text)
     signs = np.array([sign for sign, _ in terms], np.float32)
-    return signs @ np.asarray(vectors[[word for _, word in terms]])
+    return signs @ vectors.query_vectors([word for _, word in terms])
 
 
 def heatmap(

@@ -108,7 +108,7 @@ def pca(
     words = list(dict.fromkeys([word for pair in pairs for word in pair] + singles))
     if len(words) < 3:
         raise OptionError(f"A PCA picture needs three words or more, not {len(words)}.")
-    rows_ND = np.asarray(vectors[words], np.float64)
+    rows_ND = np.asarray(vectors.query_vectors(words), np.float64)
     if unit:
         rows_ND = rows_ND / np.maximum(np.linalg.norm(rows_ND, axis=1, keepdims=True), 1e-30)
     points_N2, shares = project(rows_ND)

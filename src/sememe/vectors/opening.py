@@ -152,8 +152,7 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
     check_replaceable(folder, KIND)
     manifest: dict[str, Any] = {"kind": KIND, "format": FORMAT}
     manifest |= {"words": len(vectors), "dim": vectors.dim}
-    # Files of other programs do not say how their text was read, and then it may be guessed.
-    if vectors.kind != KIND or "text" in vectors.about or vectors.text != TextSettings():
+    if vectors.has_text_settings:
         manifest["text"] = vectors.text.to_dict()
     if isinstance(vectors, SubwordVectors):
         manifest["subwords"], tensors = to_tensors(vectors)

@@ -219,11 +219,12 @@ def _is_weighted(term: object) -> bool:
     )
 
 
-def _vector(vectors: WordVectors, term: object, is_unit: bool) -> tuple[np.ndarray, int | None]:
+def _vector(vectors: WordVectors, term: object, is_unit: bool) -> tuple[np.ndarray, list[int]]:
     if isinstance(term, str):
-        row = vectors[term].astype(np.float64)
-        word_id = vectors.vocabulary.find(term)
-        return (unit(row) if is_unit else row), word_id if word_id >= 0 else None
+        row, words = vectors.query_vector(term)
+        row = row.astype(np.float64)
+        ids = filter(lambda word_id: word_id >= 0, map(vectors.vocabulary.find, words))
+        return (unit(row) if is_unit else row), [*ids]
     try:
         given = np.asarray(term, np.float64)
     except (TypeError, ValueError):
@@ -235,7 +236,7 @@ def _vector(vectors: WordVectors, term: object, is_unit: bool) -> tuple[np.ndarr
     if not np.isfinite(given).all():
         raise OptionError("The vector holds a number that is not finite.")
     # As in gensim, a vector that is given is taken as it is; only words come at length 1.
-    return given, None
+    return given, []
 
 
 def make_query(
@@ -246,18 +247,17 @@ def make_query(
     signed += [(term, -1.0) for term in as_terms(negative)]
     if not signed:
         raise OptionError("Give at least one word or vector to search with.")
-    terms, weights, ids = [], [], []
+    terms, weights, ids = [], [], list[int]()
     for term, sign in signed:
         weight = 1.0
         if _is_weighted(term):
             term, weight = term[0], float(term[1])
         if not np.isfinite(weight):
             raise OptionError(f"The weight of a word must be a finite number, not {weight}.")
-        vector, word_id = _vector(vectors, term, normalize)
+        vector, own_ids = _vector(vectors, term, normalize)
         terms.append(vector)
         weights.append(sign * weight)
-        if word_id is not None:
-            ids.append(word_id)
+        ids += own_ids
     return Query(np.array(terms), np.array(weights), ids)
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from sememe.contract import KINDS, Model, WordsInContext, checked_finite
-from sememe.errors import OptionError
+from sememe.errors import LookupNote, OptionError, UnknownWordError
 from sememe.examples.running_words import is_word, places_in, written
 from sememe.notebook import html_table
 from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import search
+from sememe.vectors.lookup import Match, find_match
 from sememe.vectors.search import ApproximateIndex, Found, Query, Terms, as_terms, make_query
 
 Method = Literal["add", "mul"]
+_NUM_SPELLED = 10_000  # words that show whether all are in lower case
 
 
 class Neighbor(NamedTuple):
@@ -85,7 +89,7 @@ class WordVectors(Model):
     def _start(self, text: TextSettings | None = None) -> None:
         """Initialize the state: no metadata, no cached searches."""
         self.kind = "vectors"
-        self.text = text or TextSettings()
+        self._text = text
         # The metadata of the folder or file.
         self.about: dict[str, Any] = {}
         self._inverse_norms: np.ndarray | None = None
@@ -144,6 +148,60 @@ class WordVectors(Model):
             "text": self.text.to_dict(),
             **{name: value for name, value in self.about.items() if name not in known},
         }
+
+    # ---- queries ---------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> TextSettings:
+        """How texts are split into words; by default as for English."""
+        return self._text or TextSettings()
+
+    @text.setter
+    def text(self, text: TextSettings) -> None:
+        self._text = text
+
+    @property
+    def has_text_settings(self) -> bool:
+        """Whether it is known how the corpus was prepared; files of other programs do not say."""
+        return self._text is not None
+
+    @cached_property
+    def is_lower_case(self) -> bool:
+        """Whether the most frequent words are all in lower case, as in many vector files."""
+        words = self.vocabulary[: min(len(self), _NUM_SPELLED)]
+        return any(word != word.upper() for word in words) and all(
+            word == word.lower() for word in words
+        )
+
+    def look_up(self, word: str) -> Match:
+        """Find the words that answer a query: itself, else as the corpus was prepared.
+
+        `Germany` finds germany in a lower-case model, `New York` the phrase new_york. A query that
+        the tokenizer splits into known words is answered by their mean vector. `vectors[word]` and
+        `word in vectors` take the exact word instead.
+        """
+        return find_match(self, word)
+
+    def query_vector(self, word: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The vector (D,) of a query by `look_up`, and its words; a note if they differ from it."""
+        found = self.look_up(word)
+        if found.note:
+            warnings.warn(found.note, LookupNote, stacklevel=5)  # who called neighbors
+        return self[found.words].mean(0), found.words
+
+    def query_vectors(self, words: Sequence[str]) -> np.ndarray:
+        """The vectors of queries by `look_up`, (words, D); one error names all unknown ones."""
+        rows, unknown = [], []
+        for word in words:
+            try:
+                rows.append(self.query_vector(word)[0])
+            except UnknownWordError:
+                unknown.append(word)
+        if len(unknown) > 1:
+            self.vocabulary.ids(unknown)  # raises
+        elif unknown:
+            self.look_up(*unknown)
+        return np.array(rows, np.float32).reshape(-1, self.dim)
 
     # ---- texts and sentences --------------------------------------------------------------------
 
@@ -380,14 +438,14 @@ class WordVectors(Model):
     ) -> np.ndarray:
         """The cosines of `word` with the words `others`, or with every word in the order of ids."""
         unit_D = make_query(self, [word], None, normalize=True).direction
-        rows_ND = self.vectors if others is None else self[others]
+        rows_ND = self.vectors if others is None else self.query_vectors(others)
         return search.cosines(rows_ND, np.arange(len(rows_ND)), unit_D[None])[:, 0]
 
     def odd_one_out(self, words: Sequence[str]) -> str:
         """The word furthest from the mean of the unit vectors of all of them."""
         if isinstance(words, str) or len(words) < 3:
             raise OptionError(f"Give at least three words to find the odd one, not {words!r}.")
-        units = search.unit_rows(self[words])
+        units = search.unit_rows(self.query_vectors(words))
         scores = units @ search.unit(units.mean(axis=0))
         return min(zip(scores.tolist(), words, strict=True))[1]
 
@@ -400,14 +458,14 @@ class WordVectors(Model):
             raise OptionError("Give at least one word to keep.")
         rows_ND = self[kept]
         counts = [self.count(word) if word in self else 0 for word in kept]
-        return WordVectors(kept, rows_ND, counts, text=self.text)
+        return WordVectors(kept, rows_ND, counts, text=self._text)
 
     def normalized(self) -> WordVectors:
         """The same words with vectors of length 1; zero vectors stay zero."""
         units = np.empty(self.vectors.shape, np.float32)
         for start in range(0, len(self), 8_192):
             units[start : start + 8_192] = search.unit_rows(self.vectors[start : start + 8_192])
-        return WordVectors(self.vocabulary, units, text=self.text)
+        return WordVectors(self.vocabulary, units, text=self._text)
 
     def condensed(self, texts: Iterable[str], limit: int | None = None) -> WordVectors:
         """These vectors; one-hot ones are reduced to what questions about `texts` need."""
