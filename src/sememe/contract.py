@@ -176,6 +176,14 @@ def unsupported(kind: str, capability: str, reason: str = "") -> UnsupportedErro
     )
 
 
+class PredictedRow(NamedTuple):
+    """A row of data, and what a model predicts for it."""
+
+    cells: Mapping[str, Any]  # the row's own columns, if they were requested
+    prediction: Any  # None for an empty row, or a bad one that was skipped
+    source: str = ""  # the name of its file
+
+
 class WordsInContext(NamedTuple):
     """The words, or the tokens, of one text with their vectors. W words, D dimensions."""
 
@@ -248,6 +256,39 @@ def not_finite(title: str) -> ArtifactError:
         f"This {title} gives numbers that are not finite: its weights are damaged, or its training "
         "diverged. Take another copy, or train it again."
     )
+
+
+_MOST_COLUMNS = 16_000  # of probabilities; spreadsheets have 16,384
+
+
+def label_columns(labels: Sequence[str], k: int) -> dict[str, Any]:
+    """The columns of predicted labels: the `k` most likely ones, or (-1) one column per label."""
+    if k < 0 and len(labels) > _MOST_COLUMNS:
+        raise OptionError(f"{len(labels):,} labels are too many for columns; choose a positive k.")
+    if k < 0:
+        chances = {f"p({label})": float for label in labels}
+        return {"prediction": str, "probability": float, **chances}
+    return numbered_columns({"prediction": str, "probability": float}, min(k, len(labels)))
+
+
+def numbered_columns(columns: Mapping[str, Any], times: int) -> dict[str, Any]:
+    """The columns of several predictions: prediction, prediction_2, …"""
+    endings = ["", *(f"_{number}" for number in range(2, times + 1))]
+    return {f"{name}{ending}": own for ending in endings for name, own in columns.items()}
+
+
+def label_cells(ranked: Sequence[tuple[str, float]], labels: Sequence[str], k: int) -> list[Any]:
+    """The cells of `label_columns` for labels and their probabilities, most likely first."""
+    if k < 0:
+        chances = dict(ranked)
+        return [*(ranked[0] if ranked else (None, None)), *map(chances.get, labels)]
+    size = min(k, len(labels))
+    return padded([cell for pair in ranked[:size] for cell in pair], 2 * size)
+
+
+def padded(cells: list[Any], size: int) -> list[Any]:
+    """The cells, with empty ones up to a number of columns."""
+    return cells + [None] * (size - len(cells))
 
 
 def _checked(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -448,21 +489,40 @@ class Model:
         """The labels, scores or answers for rows."""
         raise self.unsupported("predict")
 
-    def predict_lines(
+    def predict_stream(
         self,
         data: Any,
         *,
         k: int = 1,
         threshold: float = 0.0,
-        has_chances: bool = False,
-        to_json: Callable[[Any], str] | None = None,
+        has_cells: bool = False,
         **reading: Any,
-    ) -> Iterator[str]:
-        """The lines that `sememe predict` writes: one per row, with its `k` best labels.
+    ) -> Iterator[PredictedRow]:
+        """Every row of data, one after the other, with its prediction, in bounded memory.
 
-        With `to_json`, each line is the JSON that it returns for a prediction by name. `reading`
-        says how rows are read: columns, skip_bad, label_prefix, on_note.
+        `k` is the number of labels that will be used (-1: all); `has_cells` requests the cells of
+        each row. `reading` says how rows are read: columns, skip_bad, encoding, on_note.
         """
+        raise self.unsupported("predict")
+
+    def with_label_prefix(self, prefix: str) -> Any:
+        """The model whose labels have a prefix in its file; others have none."""
+        return self
+
+    def prediction_line(self, prediction: Any, *, k: int = 1, has_chances: bool = False) -> str:
+        """A prediction as printed: its `k` most likely values, perhaps with probabilities."""
+        raise self.unsupported("predict")
+
+    def prediction_json(self, prediction: Any) -> Any:
+        """A prediction as JSON values."""
+        raise self.unsupported("predict")
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The columns of predictions in a table, with their Python types."""
+        raise self.unsupported("predict")
+
+    def prediction_cells(self, prediction: Any, k: int = 1) -> list[Any]:
+        """A prediction as the cells of these columns."""
         raise self.unsupported("predict")
 
     def encoder(self, reads: Any, config: Any) -> Any:

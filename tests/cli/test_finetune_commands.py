@@ -69,7 +69,7 @@ def test_predict_and_evaluate(sememe, task, train):
     assert len(rows) == 30 and {row["label"] for row in rows} == {"good", "坏"}
     scores = sememe("evaluate", "labels", "task", train, "--column", "label=stars", "--json").json
     assert scores["metrics"]["accuracy"] > 0.9 and scores["num_rows"] == 30
-    Path("bad.tsv").write_text("review\tstars\nthe great film\tgood\n\tgood\n", encoding="utf-8")
+    Path("bad.tsv").write_text("review\tstars\na great film\tgood\na\tb\tc\n", encoding="utf-8")
     for command in (("predict", "task"), ("evaluate", "labels", "task", "--column", "label=stars")):
         assert "--skip-bad" in sememe(*command, "bad.tsv", fails=True).err
         assert "1 row was left out" in sememe(*command, "bad.tsv", "--skip-bad").err
@@ -145,7 +145,7 @@ def test_rows_that_are_left_out_keep_their_line(sememe, task, tmp_path):
     lines = told.out.split("\n")[:-1]
     assert [bool(line) for line in lines] == [True, False, True, False, True]
     assert "2 rows were left out" in told.err
-    assert "rows.tsv, line 3: 3 columns" in told.err and "rows.tsv, line 5: the text" in told.err
+    assert "rows.tsv, line 3: 3 columns" in told.err and "rows.tsv, line 5: empty" in told.err
     told = sememe("predict", "task", "rows.tsv", "--skip-bad", "--json").out.splitlines()
     assert [json.loads(line) is None for line in told] == [False, True, False, True, False]
     assert sememe("predict", "task", "rows.tsv", fails=True).code == 2

@@ -140,7 +140,13 @@ def ask_rows(model: Path, place: Path, questions: Sequence[str]) -> dict[str, An
     """Score and predict the rows of a file with a whole model."""
     opened = _opened(model)
     json.dumps(opened.evaluate(place).to_dict())
-    return {"content": list(opened.predict_lines(place, has_chances=True))}
+    rows = opened.predict_stream(place, has_cells=True)
+    return {
+        "content": [
+            row.prediction and opened.prediction_line(row.prediction, has_chances=True)
+            for row in rows
+        ]
+    }
 
 
 def ask_words(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def test_words_and_spans_know_their_places(names):
     assert all(text[span.start : span.end] == span.text for span in said.spans)
     (given,) = task.predict([["the", "fine", "mat"]])
     assert given.text == "the fine mat" and given.starts == (0, 4, 9) and given.ends == (3, 8, 12)
-    lines = task.written(None, given, num=1, has_chances=False)
+    lines = task.prediction_line(given)
     assert lines == "the\tO\nfine\tB-PRAISE\nmat\tI-PRAISE\n"
 
 

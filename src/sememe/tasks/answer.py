@@ -7,23 +7,25 @@ user's own text. If a question may have no answer, both vectors can point at the
 
 import re
 import warnings
-from collections.abc import Sequence as Several
+from collections.abc import Iterable, Sequence as Several
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sememe import metrics
+from sememe.contract import numbered_columns, padded
 from sememe.errors import InputError
 from sememe.examples import answers as spans
 from sememe.examples.answers import ContextWindow, TokenSpan, WindowScores
-from sememe.examples.labelled.answers import read_answers
-from sememe.examples.labelled.rows import AnswerRow, LabelledRows
+from sememe.examples.labelled.answers import open_answers, read_answers
+from sememe.examples.labelled.rows import AnswerRow, LabelledRows, Note, silent
 from sememe.metrics import AnswerScore
 from sememe.nn.heads import SpanHead
 from sememe.tasks.config import AnswerConfig
 from sememe.tasks.objective import Item
 from sememe.tasks.task import Task
+from sememe.text.tables import FileTable
 from sememe.tokens.subwords.tokenizer import Encoding
 
 # The no-answer score of a context without tokens; JSON has no infinity.
@@ -85,6 +87,12 @@ class Answer(Task):
         """Read questions with their contexts and answers."""
         reading["columns"] = reading.get("columns") or self.columns
         return read_answers(data, labelled=labelled, **reading)
+
+    def open_rows(
+        self, data: Any, *, encoding: str, columns: Any = None, on_note: Note = silent
+    ) -> Iterable[FileTable]:
+        """The tables of data without labels."""
+        return open_answers(data, columns or self.columns, encoding, on_note)
 
     def labels_of(self, rows: Several[AnswerRow]) -> list[str]:
         """No labels; but record whether some questions have no answer."""
@@ -190,15 +198,25 @@ class Answer(Task):
         """How much better no answer must score than the best span to be preferred."""
         return float(self.learned.get("threshold", 0.0))
 
-    def written(self, row: AnswerRow, prediction: Answered, *, num: int, has_chances: bool) -> str:
-        """The best answers, each with its position in the context."""
-        chosen: list[Any] = [prediction]
-        if num != 1:
-            others = [one for one in prediction.candidates if one.start != prediction.start]
-            chosen += others if num < 0 else others[: num - 1]
+    def prediction_line(
+        self, prediction: Answered, *, k: int = 1, has_chances: bool = False
+    ) -> str:
+        """The best answers."""
         return "\t".join(
-            f"{one.text} {one.probability:.6g}" if has_chances else one.text for one in chosen
+            f"{one.text} {one.probability:.6g}" if has_chances else one.text
+            for one in _best(prediction, k)
         ).replace("\n", " ")
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The best answers with their positions and probabilities, or all candidates."""
+        one = {"prediction": str, "start": int, "end": int, "probability": float}
+        return {**one, "candidates": list[Candidate]} if k < 0 else numbered_columns(one, k)
+
+    def prediction_cells(self, prediction: Answered, k: int = 1) -> list[Any]:
+        """The cells of these columns."""
+        best = _best(prediction, max(k, 1))
+        cells = [cell for o in best for cell in (o.text, o.start, o.end, o.probability)]
+        return [*cells, [*prediction.candidates]] if k < 0 else padded(cells, 4 * k)
 
     # ---- scores ---------------------------------------------------------------------------
 
@@ -248,6 +266,12 @@ class Answer(Task):
             _score(text, [answer.text for answer in row.answers], by_character)
             for row, text in zip(rows, said, strict=True)
         ]
+
+
+def _best(prediction: Answered, k: int) -> list[Any]:
+    """The answer and the best other candidates, `k` in all; all if negative."""
+    others = [one for one in prediction.candidates if one.start != prediction.start]
+    return [prediction, *others][: None if k < 0 else k]
 
 
 def _score(text: str, golds: list[str], by_character: bool) -> AnswerScore:

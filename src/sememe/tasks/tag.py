@@ -4,7 +4,7 @@ Sentences longer than the network's context are read in overlapping windows, nev
 become spans of the text, which are scored.
 """
 
-from collections.abc import Sequence as Several
+from collections.abc import Iterable, Sequence as Several
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ import numpy as np
 from sememe import metrics
 from sememe.errors import InputError, OptionError
 from sememe.examples import tagging
-from sememe.examples.labelled.rows import LabelledRows, TagRow
-from sememe.examples.labelled.tags import read_tags
+from sememe.examples.labelled.rows import LabelledRows, Note, TagRow, silent
+from sememe.examples.labelled.tags import open_tags, read_tags
 from sememe.examples.labelled.texts import sorted_labels
 from sememe.examples.tagging import IGNORE_ID, OUTSIDE, Span, WordPieces
 from sememe.nn.crf import (
@@ -34,6 +34,7 @@ from sememe.tasks.scores import beside_majority
 from sememe.tasks.task import Task
 from sememe.tasks.texts import softmax
 from sememe.text.characters import is_han
+from sememe.text.tables import FileTable
 
 
 class TagExtent(NamedTuple):
@@ -183,22 +184,36 @@ class Tag(Task):
         """One vector per word; rows that mark a predicate need roles."""
         return "roles" if self.config.predicate_column else "words"
 
-    def read(self, data: Any, *, labelled: bool, **reading: Any) -> LabelledRows[TagRow]:
+    def read(
+        self, data: Any, *, labelled: bool, columns: Any = None, **reading: Any
+    ) -> LabelledRows[TagRow]:
         """Read tagged words; without tags also plain text, which is split into words."""
-        columns, marks = reading.pop("columns", None) or self.columns, self.config.predicate_column
-        for role, column in columns.items():
-            if role not in ("words", "tags"):
-                raise OptionError(f"tag rows have no part {role!r}; they have words, tags.")
-            reading["word_column" if role == "words" else "tag_column"] = _numbered(column)
         return read_tags(
             data,
             labelled=labelled,
-            mark_column=marks - (marks > 0) if marks else None,  # the reader counts from 0
+            **self._places(columns),
             target=self.config.scheme,
             labels_known=self.labels if labelled and self.labels else None,
             by_character=self.learned.get("by_character", False),
             **reading,
         )
+
+    def open_rows(
+        self, data: Any, *, encoding: str, columns: Any = None, on_note: Note = silent
+    ) -> Iterable[FileTable]:
+        """The tables of data without labels."""
+        places = self._places(columns)
+        return open_tags(data, labelled=False, encoding=encoding, on_note=on_note, **places)
+
+    def _places(self, columns: Any) -> dict[str, Any]:
+        """The columns for the reader, which counts them from 0."""
+        marks = self.config.predicate_column
+        places: dict[str, Any] = {"mark_column": marks - (marks > 0) if marks else None}
+        for role, column in (columns or self.columns).items():
+            if role not in ("words", "tags"):
+                raise OptionError(f"tag rows have no part {role!r}; they have words, tags.")
+            places["word_column" if role == "words" else "tag_column"] = _numbered(column)
+        return places
 
     def labels_of(self, rows: Several[TagRow]) -> list[str]:
         """The tags of the rows, and those that the scheme adds for the same types.
@@ -270,7 +285,7 @@ class Tag(Task):
         tags = tuple(self.labels[index] for index in best)
         return tagging_of(row, tags, chances, self.learned["scheme"])
 
-    def written(self, row: TagRow, prediction: Tagging, *, num: int, has_chances: bool) -> str:
+    def prediction_line(self, prediction: Tagging, *, k: int = 1, has_chances: bool = False) -> str:
         """One line per word with its tag, in CoNLL format, and a blank line at the end."""
         lines = [
             f"{word}\t{tag}\t{chance:.6g}" if has_chances else f"{word}\t{tag}"
@@ -279,6 +294,16 @@ class Tag(Task):
             )
         ]
         return "\n".join([*lines, ""])
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The tags of the words with their probabilities, and the entities that they form."""
+        spans = {} if self.learned["scheme"] == "none" else {"entities": list[TaggedSpan]}
+        return {"prediction": list[str], "probability": list[float], **spans}
+
+    def prediction_cells(self, prediction: Tagging, k: int = 1) -> list[Any]:
+        """The cells of these columns."""
+        spans = [] if self.learned["scheme"] == "none" else [[*prediction.spans]]
+        return [[*prediction.tags], [*prediction.probabilities], *spans]
 
     def measure(self, rows: Several[TagRow], predictions: Several[Tagging]) -> dict[str, float]:
         """Entity F1 as in conlleval, and the accuracy of tags.

@@ -13,7 +13,8 @@ What a subclass fills in, each described at its method below:
     activate(output)        the scores of an item → values that an ensemble can average
     decode(row, items, …)   the prediction for a row, from the outputs of its items
     measure(rows, predicted) metrics by name, higher is better, including `main_metric`
-    written(row, predicted) a prediction as a line of text, for the command `predict`
+    open_rows(data, …)      the tables of data, to be read and predicted in parts
+    prediction_line, prediction_columns, prediction_cells   a prediction as text, and in a table
     settle(rows, predicted) what dev rows decide after training, such as a threshold
     explain(rows, predicted) more fields of Scores, such as the confusion matrix; optional
     learn_foreign(config, …) read a config.json of `transformers`; optional
@@ -27,10 +28,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence as Several
+from collections.abc import Iterable, Iterator, Sequence as Several
 from copy import deepcopy
-from itertools import repeat
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -38,9 +38,10 @@ import numpy as np
 import torch
 
 from sememe.card import part_of, write_manifest
-from sememe.contract import KINDS, Model, checked_finite
+from sememe.contract import KINDS, Model, PredictedRow, checked_finite
 from sememe.errors import ArtifactError, InputError, OptionError
-from sememe.examples.labelled.rows import LabelledRows
+from sememe.examples.labelled.rows import LabelledRows, Note, silent
+from sememe.examples.labelled.texts import Sieve
 from sememe.models.fitting import Prepared, Request, fit
 from sememe.models.huggingface.layout import CONFIG, finetuned_for
 from sememe.nn.encoders import Backbone, Coder, Earlier, Reads
@@ -61,13 +62,14 @@ from sememe.tasks.objective import Item, TaskObjective, run_items
 from sememe.tasks.scores import Scores
 from sememe.tasks.training import prepare_rows
 from sememe.text.settings import TextSettings
+from sememe.text.tables import FileTable
 from sememe.training.distributed import joined
 from sememe.vectors import WordVectors
 
 FORMAT = 1
 KIND = "task"  # what sememe.json says
 HISTORY, MEMBER = "history.json", "member-{}"
-_ROWS_AT_ONCE = 4_096  # written together
+_ROWS_READ, _ROWS_AT_ONCE = 1_024, 256  # rows that are read together, and predicted together
 
 
 def _by_name(value: Any) -> Any:
@@ -75,15 +77,6 @@ def _by_name(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: _by_name(part) for name, part in value._asdict().items()}
     return [_by_name(part) for part in value] if isinstance(value, (list, tuple)) else value
-
-
-def _aligned(predicted: Iterable[Any], gaps: Several[int]) -> Iterator[Any]:
-    """Predictions in the order of all rows, with None for each that was left out."""
-    waiting, place = Counter(gaps), -1
-    for place, one in enumerate(predicted):
-        yield from repeat(None, waiting[place])
-        yield one
-    yield from repeat(None, waiting[place + 1])
 
 
 class Task(Model, ABC):
@@ -191,6 +184,12 @@ class Task(Model, ABC):
         an error with file and line.
         """
 
+    @abstractmethod
+    def open_rows(
+        self, data: Any, *, encoding: str, columns: Any = None, on_note: Note = silent
+    ) -> Iterable[FileTable]:
+        """The tables of data without labels; `read` reads each of them entirely or in parts."""
+
     def labels_of(self, rows: Several[Any]) -> list[str]:
         """The labels of training rows, in the order of their ids.
 
@@ -227,10 +226,6 @@ class Task(Model, ABC):
     def explain(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, Any]:
         """More fields of Scores."""
         return {}
-
-    @abstractmethod
-    def written(self, row: Any, prediction: Any, *, num: int, has_chances: bool) -> str:
-        """A prediction as text: its `num` most likely values, with probabilities if requested."""
 
     def learn_foreign(self, content: dict[str, Any], folder: Path) -> None:
         """Set self.learned from a config.json of `transformers` and the files next to it."""
@@ -291,42 +286,47 @@ class Task(Model, ABC):
         self._need_fit()
         if isinstance(data, list | tuple) and not data:
             return []
-        rows = self._rows(data, labelled=False, **reading)
-        return [*_aligned(self.predict_rows(rows), rows.gaps)]
+        rows = self.read(data, labelled=False, **self._encoded(reading))
+        return [value for _, value in rows.aligned(self.predict_rows(rows))]
 
     def predict_rows(self, rows: Several[Any]) -> list[Any]:
         """Predict rows that have already been read."""
         items = self.encode(rows) if len(rows) else []
         return self.decoded(rows, items, self.activated(items))
 
-    def predict_lines(
+    def predict_stream(
         self,
         data: Any,
         *,
         k: int = 1,
         threshold: float = 0.0,
-        has_chances: bool = False,
-        to_json: Callable[[Any], str] | None = None,
-        label_prefix: str = "",
+        has_cells: bool = False,
+        skip_bad: bool = False,
+        on_note: Note = silent,
         **reading: Any,
-    ) -> Iterator[str]:
-        """Each row's prediction as a line of text with its `k` most likely values, or as JSON.
-
-        A skipped row gets an empty line, or null.
-        """
+    ) -> Iterator[PredictedRow]:
+        """Every row with its prediction; a row that is empty or skipped has None."""
         if threshold:
             raise OptionError("threshold is only for fastText classifiers.")
         if k == 0 or k < -1:
             raise OptionError(f"k must be a number of labels, or -1 for all, not {k}.")
         self._need_fit()
-        rows = self._rows(data, labelled=False, **reading)
-        parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
-        pairs = (pair for part in parts for pair in zip(part, self.predict_rows(part), strict=True))
-        for pair in _aligned(pairs, rows.gaps):
-            if to_json is not None:
-                yield to_json(pair and _by_name(pair[1]))
-            else:
-                yield self.written(*pair, num=k, has_chances=has_chances) if pair else ""
+        sieve = Sieve(skip_bad, on_note)
+        reading = self._encoded({**reading, "on_note": on_note})
+        for table in self.open_rows(data, **reading):
+            records, is_first = iter(table.records), True
+            while (part := list(islice(records, _ROWS_READ))) or is_first:
+                table.records, is_first = part, False
+                rows = self.read(table, labelled=False, sieve=sieve, **reading)
+                starts = range(0, len(rows), _ROWS_AT_ONCE)
+                predictions = (self.predict_rows(rows[at : at + _ROWS_AT_ONCE]) for at in starts)
+                for cells, own in rows.aligned(chain.from_iterable(predictions)):
+                    yield PredictedRow(cells, own, table.name)
+        sieve.finish()
+
+    def prediction_json(self, prediction: Any) -> Any:
+        """A prediction as a dict."""
+        return _by_name(prediction)
 
     def activated(self, items: Several[Item]) -> list[np.ndarray]:
         """The activated output of each item, averaged over the members of an ensemble."""
@@ -339,11 +339,11 @@ class Task(Model, ABC):
         )
         return checked_finite(KINDS[self.kind].title, outputs)
 
-    def _rows(self, data: Any, *, labelled: bool, **reading: Any) -> LabelledRows:
-        """Read rows in the encoding of the training rows, unless another is given."""
+    def _encoded(self, reading: dict[str, Any]) -> dict[str, Any]:
+        """How rows are read: in the encoding of the training rows, unless another is given."""
         if "encoding" not in reading and self.encoding != "utf-8" and "on_note" in reading:
             reading["on_note"](f"Rows are read as {self.encoding}, as in training (--encoding).")
-        return self.read(data, labelled=labelled, **{"encoding": self.encoding, **reading})
+        return {"encoding": self.encoding, **reading}
 
     def _need_fit(self) -> TaskObjective:
         if self.objective is None:
@@ -368,7 +368,6 @@ class Task(Model, ABC):
         *,
         k: int = 1,
         threshold: float = 0.0,
-        label_prefix: str = "",
         **reading: Any,
     ) -> Scores:
         """Score the predictions for labelled rows."""
@@ -378,7 +377,7 @@ class Task(Model, ABC):
                 f"{name} is only for fastText classifiers; a task gives one answer per row."
             )
         self._need_fit()
-        rows = self._rows(data, labelled=True, **reading)
+        rows = self.read(data, labelled=True, **self._encoded(reading))
         begun_s = time.monotonic()
         predictions = self.predict_rows(rows)
         return self.scored(

@@ -4,20 +4,22 @@ Each is a linear map of a sequence's vector; a pair is one sequence.
 """
 
 import math
-from collections.abc import Sequence as Several
+from collections.abc import Iterable, Sequence as Several
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from sememe import metrics
+from sememe.contract import label_cells, label_columns, numbered_columns, padded
 from sememe.errors import InputError
-from sememe.examples.labelled.rows import LabelledRows, TextRow
-from sememe.examples.labelled.texts import read_texts, sorted_labels
+from sememe.examples.labelled.rows import LabelledRows, Note, TextRow, silent
+from sememe.examples.labelled.texts import open_texts, read_texts, sorted_labels
 from sememe.nn.encoders import Reads
 from sememe.nn.heads import ChoiceHead, ClassHead, ScoreHead
 from sememe.tasks.objective import Item, Target, encode_texts
 from sememe.tasks.scores import beside_majority
 from sememe.tasks.task import Task
+from sememe.text.tables import FileTable
 
 # Scores in this range, such as 0 to 5, are learned unchanged; others are standardized first.
 _LARGEST = 10.0
@@ -43,11 +45,21 @@ class TextTask(Task):
             **reading,
         )  # fmt: skip
 
+    def open_rows(
+        self, data: Any, *, encoding: str, columns: Any = None, on_note: Note = silent
+    ) -> Iterable[FileTable]:
+        """The tables of data without labels."""
+        kind: Any = self.kind
+        return open_texts(data, kind, columns, self.columns, encoding, on_note=on_note)
 
-def _written(ranked: Several[tuple[Any, float]], num: int, has_chances: bool) -> str:
-    """The `num` most likely values (all if negative), with or without their probabilities."""
-    best = sorted(ranked, key=lambda pair: -pair[1])[: None if num < 0 else num]
-    return " ".join(f"{name} {p:.6g}" if has_chances else str(name) for name, p in best)
+
+def _ranked(chances: Iterable[tuple[Any, float]], k: int) -> list[tuple[Any, float]]:
+    """The `k` most likely values (all if negative) with their probabilities."""
+    return sorted(chances, key=lambda pair: -pair[1])[: None if k < 0 else k]
+
+
+def _line(ranked: Iterable[tuple[Any, float]], has_chances: bool) -> str:
+    return " ".join(f"{name} {p:.6g}" if has_chances else str(name) for name, p in ranked)
 
 
 class Classify(TextTask):
@@ -95,9 +107,17 @@ class Classify(TextTask):
         probabilities = dict(zip(self.labels, map(float, chances), strict=True))
         return Label(self.labels[best], float(chances[best]), probabilities)
 
-    def written(self, row: TextRow, prediction: Label, *, num: int, has_chances: bool) -> str:
+    def prediction_line(self, prediction: Label, *, k: int = 1, has_chances: bool = False) -> str:
         """The most likely labels."""
-        return _written([*prediction.probabilities.items()], num, has_chances)
+        return _line(_ranked(prediction.probabilities.items(), k), has_chances)
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The most likely labels with their probabilities, or the probabilities of all."""
+        return label_columns(self.labels, k)
+
+    def prediction_cells(self, prediction: Label, k: int = 1) -> list[Any]:
+        """The cells of these columns."""
+        return label_cells(_ranked(prediction.probabilities.items(), k), self.labels, k)
 
     def measure(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, float]:
         """Accuracy, Matthews correlation and F1: macro and, of two labels, that of the second."""
@@ -203,11 +223,19 @@ class Regress(TextTask):
         mean, spread = self._scale
         return PredictedScore(mean + spread * float(outputs[0][0]))
 
-    def written(
-        self, row: TextRow, prediction: PredictedScore, *, num: int, has_chances: bool
+    def prediction_line(
+        self, prediction: PredictedScore, *, k: int = 1, has_chances: bool = False
     ) -> str:
         """The score."""
         return f"{prediction.score:.6g}"
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The score."""
+        return {"prediction": float}
+
+    def prediction_cells(self, prediction: PredictedScore, k: int = 1) -> list[Any]:
+        """The score."""
+        return [prediction.score]
 
     def measure(
         self, rows: Several[TextRow], predictions: Several[PredictedScore]
@@ -272,9 +300,22 @@ class Choose(TextTask):
         best = int(chances.argmax())
         return Choice(best, (row.choices or ())[best], tuple(map(float, chances)))
 
-    def written(self, row: TextRow, prediction: Choice, *, num: int, has_chances: bool) -> str:
+    def prediction_line(self, prediction: Choice, *, k: int = 1, has_chances: bool = False) -> str:
         """The most likely choices, counted from 0."""
-        return _written([*enumerate(prediction.probabilities)], num, has_chances)
+        return _line(_ranked(enumerate(prediction.probabilities), k), has_chances)
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The text of the best choice; the best numbers with their probabilities, or all."""
+        ranked = numbered_columns({"prediction": int, "probability": float}, max(k, 1))
+        more = {"probabilities": list[float]} if k < 0 else {}
+        return {"choice": str, **ranked, **more}
+
+    def prediction_cells(self, prediction: Choice, k: int = 1) -> list[Any]:
+        """The cells of these columns; a row may have fewer choices."""
+        chances, size = prediction.probabilities, max(k, 1)
+        ranked = [cell for pair in _ranked(enumerate(chances), size) for cell in pair]
+        more = [list(chances)] if k < 0 else []
+        return [prediction.text, *padded(ranked, 2 * size), *more]
 
     def measure(self, rows: Several[TextRow], predictions: Several[Choice]) -> dict[str, float]:
         """The accuracy."""

@@ -17,6 +17,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sememe.errors import InputError, MissingExtraError
 from sememe.text.settings import Errors, TextSettings
 from sememe.text.sources import (
@@ -53,6 +55,8 @@ class FileTable:
     columns: list[str]
     has_names: bool
     records: Iterable[Record]
+    # The columns of each role; set when the first part of a table that is read in parts is read.
+    roles: dict[str, tuple[str, ...]] | None = None
 
     def has(self, record: Record, columns: Iterable[str]) -> bool:
         """Whether these cells of a record can be trusted: it is whole, or ends only after them."""
@@ -285,6 +289,12 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def unflat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an object without the dotted names that `flat` added."""
+    nested = tuple(f"{name}." for name, value in row.items() if isinstance(value, Mapping))
+    return {name: value for name, value in row.items() if not name.startswith(nested)}
+
+
 # ---- parquet ------------------------------------------------------------------------------
 
 
@@ -315,6 +325,35 @@ def parquet_table(source: Source) -> FileTable:
         schema = file.schema_arrow
         columns = [name for field in schema for name in _names(field)]
     return FileTable(source.name, columns, True, _parquet_records(source, column_classes(schema)))
+
+
+def parquet_types(source: Source) -> dict[str, Any]:
+    """The types of the columns of a parquet file, except for ids that are read as names."""
+    if source.format_ending not in PARQUET_ENDINGS:
+        return {}
+    with open_parquet(source) as file:
+        schema = file.schema_arrow
+    named = _classes(schema)
+    return {field.name: field.type for field in schema if field.name not in named}
+
+
+def num_rows(source: Source) -> int | None:
+    """About how many rows a file has: its lines, or what a parquet file says; None if unclear."""
+    if source.format_ending in PARQUET_ENDINGS:
+        with open_parquet(source) as file:
+            return int(file.metadata.num_rows)
+    if source.format_ending == ".json" or not Path(source.path).is_file():
+        return None
+    num, is_quoted = 0, False
+    for block in source.blocks():
+        data = np.frombuffer(block, np.uint8)
+        is_end = data == ord("\n")
+        if source.format_ending == ".csv":  # a quoted cell may have several lines
+            num_quotes = np.cumsum(data == ord('"')) + is_quoted
+            is_end &= num_quotes % 2 == 0
+            is_quoted = bool(num_quotes[-1] % 2)
+        num += int(np.count_nonzero(is_end))
+    return num
 
 
 def _parquet_records(source: Source, classes: dict[str, list[str]]) -> Iterator[Record]:
@@ -373,7 +412,7 @@ _PART = re.compile(r"\((\d+) |([^\s()]+)|\)")
 _WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
-BLANK = "an empty line"  # in a text file; it is skipped without an error
+BLANK = "empty"  # a row without a text, which is skipped without an error
 
 
 def line_table(name: str, first: str, lines: Iterable[tuple[int, str]]) -> FileTable:

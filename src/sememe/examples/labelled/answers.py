@@ -22,7 +22,7 @@ from sememe.examples.labelled.rows import (
 )
 from sememe.examples.labelled.texts import Sieve, opened
 from sememe.text.headers import plain
-from sememe.text.tables import FileTable, Record, flat, is_path, open_tables
+from sememe.text.tables import BLANK, FileTable, Record, flat, is_path, open_tables
 
 Spans = Literal["exact", "nearest", "texts"]
 
@@ -50,42 +50,55 @@ def read_answers(
     skip_bad: bool = False,
     encoding: str = "utf-8",
     on_note: Note = silent,
+    sieve: Sieve | None = None,
 ) -> LabelledRows[AnswerRow]:
-    """Read questions from paths or an iterable.
+    """Read questions from paths, an iterable, or a part of a table.
 
     `spans` says what to do with a wrong answer position: with "exact" the row is bad; with
     "nearest" the answer is searched, and the row is bad if the context does not contain it; with
     "texts" the answer keeps its text, for scoring, at position -1. A missing or negative position
-    is searched. Without `labelled`, answers are not required.
+    is searched. Without `labelled`, answers are not required. Parts of a table, from
+    `open_answers`, share a `sieve`, which the caller finishes.
     """
     if spans not in ("exact", "nearest", "texts"):
         raise OptionError(f"spans must be exact, nearest or texts, not {spans!r}.")
     for role in columns or {}:
         if role not in _NAMES:
             raise OptionError(f"Questions have no part {role!r}; they have {', '.join(_NAMES)}.")
-    sieve = Sieve(skip_bad, on_note)
-    data = opened(data, "answer", on_note)
+    own = sieve or Sieve(skip_bad, on_note)
     rows: list[AnswerRow] = []
-    for table in _tables(data, columns, encoding):
-        for row in _of_table(table, columns, labelled, sieve):
-            placed = row if isinstance(row, AnswerRow) else _row(row, labelled)
+    for table in open_answers(data, columns, encoding, on_note):
+        for row, cells in _of_table(table, columns, labelled, own):
+            placed = row if isinstance(row, AnswerRow) else _row(row, labelled, cells)
             if isinstance(placed, AnswerRow) and labelled:
                 # A row that was read before has gone without a place then, if it has none.
                 placed = _placed(placed, "texts" if placed is row and spans == "exact" else spans)
             if isinstance(placed, AnswerRow):
-                rows.append(placed if placed.id else replace(placed, id=str(len(rows))))
-                sieve.num_kept += 1
+                number = own.num_before + len(rows)
+                rows.append(placed if placed.id else replace(placed, id=str(number)))
+                own.num_kept += 1
             else:
-                sieve.refuse(row.source if isinstance(row, AnswerRow) else row.where, placed)
-    if len({row.id for row in rows}) < len(rows):
-        sieve.say("Some questions share an id: scores by id would count them once.")
-    return sieve.rows_of(rows, columns or {})
+                where = row.source if isinstance(row, AnswerRow) else row.where
+                own.refuse(where, placed, cells)
+    if labelled and len({row.id for row in rows}) < len(rows):
+        own.say("Some questions share an id: scores by id would count them once.")
+    found = own.rows_of(rows, columns or {})
+    if sieve is None:
+        own.finish()
+    return found
 
 
 # ---- records ------------------------------------------------------------------------------
 
 
-def _tables(data: Any, columns: Mapping[str, str] | None, encoding: str) -> Iterator[FileTable]:
+def open_answers(
+    data: Any, columns: Mapping[str, str] | None, encoding: str, on_note: Note
+) -> Iterator[FileTable]:
+    """The tables of data in any form, each to be read entirely or in parts."""
+    if isinstance(data, FileTable):
+        yield data
+        return
+    data = opened(data, "answer", on_note)
     if is_path(data):
         named = set((columns or {}).values())
 
@@ -112,22 +125,23 @@ def _item(item: Any, index: int) -> Any:
 
 def _of_table(
     table: FileTable, columns: Mapping[str, str] | None, labelled: bool, sieve: Sieve
-) -> Iterator[Record | AnswerRow]:
-    """One record per question, its cells named by their roles."""
-    has_said = False
+) -> Iterator[tuple[Record | AnswerRow, Mapping[str, Any] | None]]:
+    """One record per question, its cells named by their roles, and all cells of its row."""
     for record in table.records:
         if isinstance(record, AnswerRow) or record.problem:
-            yield record
+            yield record, record.cells
             continue
         if "paragraphs" in record.cells or "qas" in record.cells:
-            yield from _questions(record, table.name)
+            for question in _questions(record, table.name):
+                own = {name: question.cells.get(name) for name in ("id", "question", "context")}
+                yield question, own
             continue
         chosen = _columns(record, columns, labelled)
-        if not has_said and table.name != NAME:
+        if table.roles is None and table.name != NAME:
             sieve.say(described(table, [record], chosen))
-            has_said = True
+            table.roles = chosen
         cells = {role: record.cells.get(own[0]) for role, own in chosen.items()}
-        yield Record(cells, record.where)
+        yield Record(cells, record.where), record.cells
 
 
 def _columns(record: Record, named: Mapping[str, str] | None, labelled: bool) -> Columns:
@@ -175,15 +189,15 @@ def _of(content: Any, role: str) -> Any:
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def _row(record: Record, labelled: bool) -> AnswerRow | str:
+def _row(record: Record, labelled: bool, cells: Mapping[str, Any] | None) -> AnswerRow | str:
     """A record as a row, or what is wrong with it; answer positions are not checked."""
     if record.problem:
         return record.problem
     question, context = record.cells.get("question"), record.cells.get("context")
     if not isinstance(question, str) or not question.strip():
-        return "the question is empty"
+        return "the question is empty" if labelled else BLANK
     if not isinstance(context, str) or not context.strip():
-        return "the context is empty"
+        return "the context is empty" if labelled else BLANK
     answers = _answers(record.cells.get("answers"), record.cells.get("start"))
     if isinstance(answers, str):
         return answers
@@ -199,6 +213,7 @@ def _row(record: Record, labelled: bool) -> AnswerRow | str:
         answers=() if is_impossible else answers,
         is_impossible=is_impossible and labelled,
         source=record.where,
+        cells=None if labelled else cells,
     )
 
 

@@ -1,7 +1,8 @@
 """Labelled rows: one frozen dataclass per example; a bad row is an error or is skipped."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
 
 from sememe.errors import InputError
@@ -31,6 +32,8 @@ class TextRow:
     choices: tuple[str, ...] | None = None
     source: str = ""  # "train.tsv, line 12"
     id: str = ""
+    # All columns of the row in its file, if it was read to be predicted.
+    cells: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class TagRow:
     ends: tuple[int, ...] | None = None
     id: str = ""
     marks: tuple[bool, ...] | None = None
+    cells: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 class AnswerSpan(NamedTuple):
@@ -68,18 +72,46 @@ class AnswerRow:
     answers: tuple[AnswerSpan, ...] = ()
     is_impossible: bool = False
     source: str = ""
+    cells: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 Row = TypeVar("Row", TextRow, TagRow, AnswerRow)
 
 
+class Gap(NamedTuple):
+    """A skipped row: the number of rows before it, and its cells."""
+
+    num_before: int
+    cells: Mapping[str, Any]
+
+
 class LabelledRows(list[Row]):
-    """Rows, with the column of each role and the places of skipped rows."""
+    """Rows, with the column of each role and the skipped rows."""
 
     columns: Mapping[str, str] = {}
-    num_skipped = 0
-    gaps: Sequence[int] = ()  # for each skipped row, the number of rows before it
-    notes: tuple[str, ...] = ()
+    gaps: Sequence[Gap] = ()
+
+    @property
+    def num_skipped(self) -> int:
+        """The number of bad rows that were skipped."""
+        return len(self.gaps)
+
+    def aligned(self, values: Iterable[Any]) -> Iterator[tuple[Mapping[str, Any], Any]]:
+        """The cells of every row with its value, in the order of the data; None if skipped."""
+        gaps = deque(self.gaps)
+        for number, (row, value) in enumerate(zip(self, values, strict=True)):
+            while gaps and gaps[0].num_before == number:
+                yield gaps.popleft().cells, None
+            yield cells_of(row), value
+        yield from ((gap.cells, None) for gap in gaps)
+
+
+def cells_of(row: Any) -> Mapping[str, Any]:
+    """The columns of a row in its file; of a row given in Python, its own fields."""
+    if row.cells is not None:
+        return row.cells
+    own = {one.name: getattr(row, one.name) for one in fields(row) if one.name != "source"}
+    return {name: value for name, value in own.items() if value not in (None, "", ())}
 
 
 class BadRowError(InputError):
@@ -118,11 +150,11 @@ def items_of(data: Any) -> list[Any]:
     return items
 
 
-def table_of(data: Any, kind: Kind) -> FileTable | LabelledRows[TextRow]:
-    """The items as a table with one column per role."""
+def table_of(data: Any, kind: Kind) -> FileTable:
+    """The items as a table with one column per role; rows of this module stay as they are."""
     items = items_of(data)
     if all(isinstance(item, TextRow) for item in items):
-        return LabelledRows(items)
+        return FileTable(NAME, [], True, items)
     records = [
         Record(_cells(item, kind, index), f"row {index}") for index, item in enumerate(items)
     ]

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
-from sememe.examples.labelled.rows import TagRow
-from sememe.examples.labelled.texts import Sieve
+from sememe.examples.labelled.rows import Note, TagRow
 from sememe.examples.running_words import word_places
 from sememe.examples.tagging import Span, split_tag, tags_of
 from sememe.text.headers import plain
@@ -85,14 +84,14 @@ def read_prose(source: Source, settings: TextSettings) -> Iterator[Record]:
 
 
 def read_columns(
-    source: Source, settings: TextSettings, columns: Columns, sieve: Sieve
+    source: Source, settings: TextSettings, columns: Columns, on_note: Note
 ) -> Iterator[Record | TagRow]:
     """Read sentences; a line with fewer or more columns than the first makes its sentence bad."""
     num_columns = 0
     for sentence in _sentences(source, settings):
         num_columns = num_columns or len(sentence[0][1])
         yield _tagged(source.name, sentence, columns, num_columns)
-    sieve.say(
+    on_note(
         f"{source.name}: {num_columns} columns; words = {_named(columns.word)}"
         + (f", tags = {_named(columns.tag)}." if columns.labelled else ".")
     )

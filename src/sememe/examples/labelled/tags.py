@@ -5,7 +5,7 @@ rows = read_tags("train.jsonl")                         # words and tags, or tex
 rows = read_tags([(["Jim", "sings"], ["B-PER", "O"])])
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from sememe.examples.tagging import Scheme
 from sememe.text.headers import plain
 from sememe.text.settings import TextSettings
 from sememe.text.sources import JSON_ENDINGS, PARQUET_ENDINGS, TABLE_ENDINGS, Source, find_sources
-from sememe.text.tables import Record, is_path, open_table
+from sememe.text.tables import BLANK, FileTable, Record, is_path, open_table
 
 _WORDS = ("words", "tokens", "word", "token", "texta", "chars", "characters", "字", "词")
 _TAGS = ("tags", "nertags", "labels", "label", "tag", "ner", "postags", "upos", "bio", "标签")
@@ -40,8 +40,12 @@ def read_tags(
     skip_bad: bool = False,
     encoding: str = "utf-8",
     on_note: Note = silent,
+    sieve: Sieve | None = None,
 ) -> LabelledRows[TagRow]:
-    """Read tagged sentences from paths or an iterable; `target` selects another tag scheme.
+    """Read tagged sentences from paths, an iterable, or a part of a table.
+
+    `target` selects another tag scheme. Parts, from `open_tags`, share a `sieve`, which the caller
+    finishes.
 
     Columns of CoNLL files are numbered from 0, or negative from the end; those of other files are
     named, or known by their names. Text with entities becomes words and IOB2 tags. Without
@@ -50,28 +54,47 @@ def read_tags(
     """
     if scheme != "auto":
         tagging.check_scheme(scheme)
-    sieve = Sieve(skip_bad, on_note)
-    data = opened(data, "tag", on_note)
+    own = sieve or Sieve(skip_bad, on_note)
     named = {
         role: column
         for role, column in (("words", word_column), ("tags", tag_column))
         if isinstance(column, str)
     }
     rows: list[TagRow] = []
-    columns = tag_files.Columns(word_column, tag_column, labelled, mark_column)  # type: ignore[arg-type]
-    for records, name in _sources(data, columns, encoding, sieve):
-        rows += _kept(records, name, named, labelled, by_character, sieve)
-    rows = _in_scheme(rows, scheme, target, sieve)
+    places: dict[str, Any] = {"word_column": word_column, "tag_column": tag_column}
+    for table in open_tags(
+        data, labelled=labelled, encoding=encoding, on_note=own.say, mark_column=mark_column,
+        **places,
+    ):  # fmt: skip
+        rows += _kept(table, named, labelled, by_character, own)
+    if labelled:
+        rows = _in_scheme(rows, scheme, target, own)
     if labels_known is not None:
-        rows = _known(rows, frozenset(labels_known), sieve)
-    return sieve.rows_of(rows, named)
+        rows = _known(rows, frozenset(labels_known), own)
+    found = own.rows_of(rows, named)
+    if sieve is None:
+        own.finish()
+    return found
 
 
-def _sources(
-    data: Any, columns: tag_files.Columns, encoding: str, sieve: Sieve
-) -> Iterator[tuple[Iterable[Record | TagRow], str]]:
+def open_tags(
+    data: Any,
+    *,
+    labelled: bool,
+    encoding: str,
+    on_note: Note,
+    word_column: int | str = 0,
+    tag_column: int | str = -1,
+    mark_column: int | None = None,
+) -> Iterator[FileTable]:
+    """The tables of data in any form, each to be read entirely or in parts."""
+    columns = tag_files.Columns(word_column, tag_column, labelled, mark_column)  # type: ignore[arg-type]
+    if isinstance(data, FileTable):
+        yield data
+        return
+    data = opened(data, "tag", on_note)
     if not is_path(data):
-        yield _items(data, columns.labelled), NAME
+        yield FileTable(NAME, [], True, _items(data, columns.labelled))  # type: ignore[arg-type]
         return
     settings = TextSettings(encoding=encoding)
     for found in find_sources(data):
@@ -80,14 +103,16 @@ def _sources(
         if ending in (*JSON_ENDINGS, *PARQUET_ENDINGS) or (
             ending in TABLE_ENDINGS and tag_files.has_header(source, settings, (*_WORDS, *_TAGS))
         ):
-            yield open_table(Source(found.path), settings, lambda *_: True).records, source.name
+            yield open_table(Source(found.path), settings, lambda *_: True)
         elif not columns.labelled and tag_files.is_prose(source, settings):
-            sieve.say(f"{source.name}: running text, one row per line, split into words.")
-            yield tag_files.read_prose(Source(found.path), settings), source.name
+            on_note(f"{source.name}: running text, one row per line, split into words.")
+            records = tag_files.read_prose(Source(found.path), settings)
+            yield FileTable(source.name, ["text"], True, records)
         else:
             if isinstance(columns.word, str) or isinstance(columns.tag, str):
                 raise OptionError(f"{source.name} has no names: number its columns from 0.")
-            yield tag_files.read_columns(Source(found.path), settings, columns, sieve), source.name
+            rows = tag_files.read_columns(Source(found.path), settings, columns, on_note)
+            yield FileTable(source.name, [], False, rows)  # type: ignore[arg-type]
 
 
 def _items(data: Any, labelled: bool) -> Iterator[Record | TagRow]:
@@ -117,31 +142,33 @@ def _is_words(item: Any) -> bool:
 
 
 def _kept(
-    records: Iterable[Record | TagRow],
-    name: str,
-    named: Mapping[str, str],
-    labelled: bool,
-    by_character: bool,
-    sieve: Sieve,
+    table: FileTable, named: Mapping[str, str], labelled: bool, by_character: bool, sieve: Sieve
 ) -> Iterator[TagRow]:
-    has_said = False
-    for record in records:
+    for record in table.records:
         if isinstance(record, TagRow):
             row: TagRow | str = record
         elif record.problem:
             row = record.problem
         else:
-            if not has_said and name != NAME:
-                sieve.say(_story(record, name, named))
-                has_said = True
+            if table.roles is None and table.name != NAME:
+                sieve.say(_story(record, table.name, named))
+                table.roles = {}
             row = _row(record, named, by_character)
         problem = row if isinstance(row, str) else _problem(row, labelled)
         if problem:
-            sieve.refuse(record.source if isinstance(record, TagRow) else record.where, problem)
+            where = record.source if isinstance(record, TagRow) else record.where
+            sieve.refuse(where, problem, record.cells)
         else:
             assert isinstance(row, TagRow)
             sieve.num_kept += 1
-            yield row
+            yield row if labelled else replace(row, cells=_all_cells(record, row))
+
+
+def _all_cells(record: Record | TagRow, row: TagRow) -> Mapping[str, Any] | None:
+    """The columns of a row, with its words if it was given as a text."""
+    if record.cells is None or row.text is None:
+        return record.cells
+    return {**record.cells, "words": list(row.words)}
 
 
 def _story(record: Record, name: str, named: Mapping[str, str]) -> str:
@@ -198,7 +225,7 @@ def _cells(value: Any) -> tuple[str, ...]:
 
 def _problem(row: TagRow, labelled: bool) -> str:
     if not row.words:
-        return "no words"
+        return "no words" if labelled else BLANK
     if not all(word.strip() for word in row.words):
         return f"word {next(i for i, word in enumerate(row.words, 1) if not word.strip())} is empty"
     if row.marks is not None and len(row.marks) != len(row.words):
@@ -248,5 +275,5 @@ def _known(rows: list[TagRow], known: frozenset[str], sieve: Sieve) -> list[TagR
             kept.append(row)
         else:
             some = ", ".join(sorted(known)[:12])
-            sieve.refuse(row.source, f"the tag {wrong!r} is not among those known: {some}")
+            sieve.refuse(row.source, f"the tag {wrong!r} is not among those known: {some}", None)
     return kept

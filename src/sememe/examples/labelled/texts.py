@@ -18,6 +18,7 @@ from sememe.examples.labelled.columns import Columns, Kind
 from sememe.examples.labelled.rows import (
     NAME,
     BadRowError,
+    Gap,
     LabelledRows,
     Note,
     Row,
@@ -68,41 +69,41 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
 
 
 class Sieve:
-    """Refuses bad rows, or counts them; collects notes."""
+    """Refuses bad rows, or counts them; one sieve serves all parts of the data."""
 
     def __init__(self, skip_bad: bool, on_note: Note) -> None:
-        self.skip_bad, self._on_note = skip_bad, on_note
-        self.num_kept = 0  # rows so far that passed
-        self.gaps: list[int] = []  # for each row that did not, the number that passed before
+        self._skip_bad, self.say = skip_bad, on_note
+        self.num_before = 0  # rows of earlier parts that passed
+        self.num_kept = 0  # rows of this part so far that passed
+        self._gaps: list[Gap] = []  # the others
+        self._num_skipped = 0
         self._skipped: list[str] = []
-        self._notes: list[str] = []
 
-    def say(self, note: str) -> None:
-        """Note something for the user."""
-        self._notes.append(note)
-        self._on_note(note)
-
-    def refuse(self, where: str, problem: str) -> None:
+    def refuse(self, where: str, problem: str, cells: Mapping[str, Any] | None) -> None:
         """Raise an error for a bad row, or count it."""
-        if not self.skip_bad and problem != BLANK:
+        if not self._skip_bad and problem != BLANK:
             raise BadRowError(f"{where}: {problem}")
-        self.gaps.append(self.num_kept)
+        self._gaps.append(Gap(self.num_kept, cells or {}))
+        self._num_skipped += 1
         if len(self._skipped) < _TOLD:
             self._skipped.append(f"{where}: {problem}")
 
     def rows_of(self, rows: list[Row], columns: Mapping[str, str]) -> LabelledRows[Row]:
-        """The accepted rows with their columns and notes; none at all is an error."""
-        num, told = len(self.gaps), "; ".join(self._skipped)
-        if not rows:
+        """The accepted rows of a part with their columns and gaps; the next part begins."""
+        found = LabelledRows(rows)
+        found.columns, found.gaps = dict(columns), self._gaps
+        self.num_before, self.num_kept, self._gaps = self.num_before + len(rows), 0, []
+        return found
+
+    def finish(self) -> None:
+        """Note how many rows were left out of all parts; none at all is an error."""
+        num, told = self._num_skipped, "; ".join(self._skipped)
+        if not self.num_before:
             reason = f"; all {num:,} are bad ({self._skipped[0]})" if num else ""
             raise InputError(f"The labelled data holds no rows{reason}.")
         if num:
             told += f"; and {num - _TOLD:,} more" if num > _TOLD else ""
             self.say(f"{num:,} {'row was' if num == 1 else 'rows were'} left out: {told}.")
-        found = LabelledRows(rows)
-        found.columns, found.notes = dict(columns), tuple(self._notes)
-        found.gaps, found.num_skipped = self.gaps, num
-        return found
 
 
 def read_texts(
@@ -118,25 +119,28 @@ def read_texts(
     encoding: str = "utf-8",
     errors: Errors = "strict",
     on_note: Note = silent,
+    sieve: Sieve | None = None,
 ) -> LabelledRows[TextRow]:
-    """Read the rows of paths (files, folders, patterns) or of an iterable.
+    """Read the rows of paths (files, folders, patterns), of an iterable, or a part of a table.
 
     `columns` says which column is the text, second, label, score, choices or id, by name or by
     number from 1; the others are those of `earlier` rows if the file has them, or are detected by
     their names and cells. `on_note` is called with the choice; an unclear table is an error.
     Without `labelled` a row may lack its label or score. `where` selects the rows whose columns
     have the given values. A bad row is an error that names file and line, unless `skip_bad` counts
-    it.
+    it. Parts of a table, from `open_texts`, share a `sieve`, which the caller finishes.
     """
     if kind not in cl.KINDS:
         raise OptionError(f"kind must be one of {', '.join(cl.KINDS)}, not {kind!r}.")
-    sieve = Sieve(skip_bad, on_note)
-    reader = _Reader(kind, columns, earlier, labels_known, labelled, where, sieve)
-    data = opened(data, kind, on_note)
-    for table in _tables(data, kind, columns, earlier, encoding, errors):
+    own = sieve or Sieve(skip_bad, on_note)
+    reader = _Reader(kind, columns, earlier, labels_known, labelled, where, own)
+    for table in open_texts(data, kind, columns, earlier, encoding, errors, on_note):
         reader.read(table)
     reader.finish()
-    return sieve.rows_of(reader.rows, reader.chosen)
+    rows = own.rows_of(reader.rows, reader.chosen)
+    if sieve is None:
+        own.finish()
+    return rows
 
 
 class _Reader:
@@ -162,19 +166,22 @@ class _Reader:
         self._tables: list[ChoiceTable] = []  # of choices, until all are read
         self._problems: dict[str, str] = {}  # of records, by their places
 
-    def read(self, table: FileTable | LabelledRows[TextRow]) -> None:
+    def read(self, table: FileTable) -> None:
         """Add the rows of one table."""
-        if isinstance(table, LabelledRows):
-            self._add(table)
+        given: list[Any] = list(table.records)
+        if given and all(isinstance(record, TextRow) for record in given):
+            self._add(given)
             return
-        records = self._selected(table, list(table.records))
+        records = self._selected(table, given)
         if not records:
             raise InputError(f"{table.name} holds no rows.")
-        columns = cl.choose_columns(
-            table, records, self.kind, self.named, self._needed(), self.earlier,
-            is_sure=self.known is not None or table.name == NAME,
-        )  # fmt: skip
-        self.sieve.say(cl.described(table, records, columns))
+        if table.roles is None:
+            table.roles = cl.choose_columns(
+                table, records, self.kind, self.named, self._needed(), self.earlier,
+                is_sure=self.known is not None or table.name == NAME,
+            )  # fmt: skip
+            self.sieve.say(cl.described(table, records, table.roles))
+        columns = table.roles
         self.chosen = self.chosen or {role: "+".join(own) for role, own in columns.items()}
         self._num_without_gold = 0
         rows = [row for record in records for row in self._rows(record, columns)]
@@ -182,10 +189,10 @@ class _Reader:
             self._tables.append(ChoiceTable(table.name, rows, columns.get("label", ())))
         else:
             self._add(rows)
-        if self._num_without_gold:
+        if self._num_without_gold and self.labelled:
             self.sieve.say(
                 f"{table.name}: {self._num_without_gold:,} rows have the label “-” (no agreement); "
-                + ("they are skipped." if self.labelled else "they are read without one.")
+                "they are skipped."
             )
 
     def finish(self) -> None:
@@ -212,13 +219,15 @@ class _Reader:
     def _rows(self, record: Record, columns: Columns) -> Iterator[TextRow]:
         if record.problem:
             self._problems[record.where] = record.problem
-            yield TextRow("", source=record.where)
+            yield TextRow("", source=record.where, cells=record.cells)
             return
         cells = {role: _joined(record, own, role) for role, own in columns.items()}
-        yield from (self._row(own, record.where, part) for part, own in _questions(cells))
+        yield from (self._row(own, record, part) for part, own in _questions(cells))
 
-    def _row(self, cells: Mapping[str, Any], where: str, part: str) -> TextRow:
+    def _row(self, cells: Mapping[str, Any], record: Record, part: str) -> TextRow:
         label: str | None = cl.as_text(cells.get("label"))
+        if self.kind == "choose" and not self.labelled:
+            label = None  # it may be written in any way
         if self.kind == "pairs" and label == _NO_GOLD:
             self._num_without_gold += 1
             label = None if not self.labelled else _NO_GOLD
@@ -228,8 +237,9 @@ class _Reader:
             label=label or None,
             score=_number(cells.get("score")),
             choices=_several(cells["choices"]) if "choices" in cells else None,
-            source=where,
+            source=record.where,
             id=cl.as_text(cells.get("id")) + part,
+            cells=None if self.labelled else record.cells,
         )
 
     def _add(self, rows: Iterable[TextRow]) -> None:
@@ -237,7 +247,7 @@ class _Reader:
             if self.kind == "pairs" and row.label == _NO_GOLD:
                 continue
             if problem := self._problem(row):
-                self.sieve.refuse(row.source, problem)
+                self.sieve.refuse(row.source, problem, row.cells)
             else:
                 self.rows.append(row)
                 self.sieve.num_kept += 1
@@ -246,9 +256,9 @@ class _Reader:
         if problem := self._problems.get(row.source):
             return problem
         if not row.text.strip():
-            return "the text is empty"
+            return "the text is empty" if self.labelled else BLANK
         if self.kind == "pairs" and not (row.second or "").strip():
-            return "the second text is empty"
+            return "the second text is empty" if self.labelled else BLANK
         if self.kind == "choose" and (row.choices is None or len(row.choices) < 2):
             return "fewer than two choices"
         if self.kind == "choose" and not all(choice.strip() for choice in row.choices or ()):
@@ -264,9 +274,9 @@ class _Reader:
         return ""
 
     def _score_problem(self, row: TextRow) -> str:
-        if row.score is None:
-            return "the score is empty" if self.labelled else ""
-        return "" if math.isfinite(row.score) else "the score is not a finite number"
+        if not self.labelled or (row.score is not None and math.isfinite(row.score)):
+            return ""
+        return "the score is empty" if row.score is None else "the score is not a finite number"
 
 
 def _some(labels: Iterable[str]) -> str:
@@ -319,16 +329,19 @@ def _several(cell: Any) -> tuple[str, ...]:
 # ---- where rows come from -----------------------------------------------------------------
 
 
-def _tables(
+def open_texts(
     data: Any,
     kind: Kind,
     columns: Mapping[str, Any] | None,
     earlier: Mapping[str, str] | None,
-    encoding: str,
-    errors: Errors,
-) -> Iterable[FileTable | LabelledRows[TextRow]]:
-    if isinstance(data, LabelledRows):
+    encoding: str = "utf-8",
+    errors: Errors = "strict",
+    on_note: Note = silent,
+) -> Iterable[FileTable]:
+    """The tables of data in any form, each to be read entirely or in parts."""
+    if isinstance(data, FileTable):
         return [data]
+    data = opened(data, kind, on_note)
     if is_path(data):
         return open_tables(
             data,
@@ -336,5 +349,4 @@ def _tables(
             errors=errors,
             is_header=lambda first, others: cl.is_header(first, others, columns, earlier),
         )
-
     return [table_of(data, kind)]

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import InputError
-from sememe.examples.labelled.columns import choose_columns, described, is_header
-from sememe.examples.labelled.rows import Note, silent
+from sememe.examples.labelled.columns import as_text, choose_columns, described, is_header
+from sememe.examples.labelled.rows import BadRowError, Note, silent
 from sememe.machine import in_order
 from sememe.text.documents import DocumentBatch, read
 from sememe.text.settings import TextSettings
@@ -30,10 +30,11 @@ from sememe.text.sources import (
     FoundSource,
     Source,
     find_sources,
+    gathered,
     utf8_blocks,
 )
 from sememe.text.stream import segmenter
-from sememe.text.tables import open_table
+from sememe.text.tables import numbered_lines, open_table
 from sememe.text.words import Records
 
 # As in Facebook's program: words are separated by blanks and keep their case.
@@ -42,7 +43,6 @@ _TABLES = (*JSON_ENDINGS, *TABLE_ENDINGS, *PARQUET_ENDINGS)
 
 # Few enough bytes that the table of a block's types stays in a core's own cache.
 BLOCK_SIZE = 1 << 19
-_ROWS = 20_000
 _LOOKED_AT = 1_000  # rows that name their columns
 _END = "</s>"
 # A label in a table may contain blanks, which would end it in a line.
@@ -123,6 +123,31 @@ def read_blocks(
     return _cut(blocks, settings, prefix, workers)
 
 
+def read_rows(
+    source: Any, settings: TextSettings, skip_bad: bool, note: Note
+) -> Iterator[tuple[Mapping[str, Any], str | None, str]]:
+    """All columns of every row or line of files, its text (None if skipped), and its file."""
+    num_bad, column = 0, settings.text_column
+
+    def has_names(first: list[str], _: Any) -> bool:
+        return not column.isdecimal() or column in map(str.strip, first)
+
+    for found in find_sources(source):
+        own = Source(found.path)
+        if own.format_ending not in _TABLES:
+            lines = numbered_lines(own, settings)
+            yield from (({"text": line}, line, own.name) for _, line in lines)
+            continue
+        for record in open_table(own, settings, has_names).records:
+            if record.problem and not skip_bad:
+                raise BadRowError(f"{record.where}: {record.problem}")
+            num_bad += bool(record.problem)
+            text = as_text(record.cells.get(column))
+            yield record.cells, None if record.problem else text, own.name
+    if num_bad:
+        note(f"{num_bad:,} bad rows were left out.")
+
+
 def _from_files(
     sources: list[FoundSource], settings: TextSettings, prefix: str, note: Note
 ) -> Iterator[bytes]:
@@ -196,7 +221,7 @@ def _texts(texts: Any) -> Iterator[str]:
 
 
 def _from_rows(lines: Iterator[str]) -> Iterator[bytes]:
-    while some := list(islice(lines, _ROWS)):
+    for some in gathered(lines, BLOCK_SIZE, len):
         yield "".join(some).encode("utf-8", "replace")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from sememe.card import write_manifest
-from sememe.contract import Model
+from sememe.contract import Model, PredictedRow, label_cells, label_columns
 from sememe.errors import ArtifactError, OptionError, WriteError
 from sememe.examples.labelled.rows import Note, silent
 from sememe.machine import provenance
@@ -21,6 +22,7 @@ from sememe.models.fasttext.classifier.lines import (
     PLAIN,
     label_name,
     read_blocks,
+    read_rows,
     source_name,
     table_settings,
 )
@@ -255,53 +257,91 @@ class FastTextClassifier(Model):
         for block in self.predict_blocks(source, k, threshold):
             yield from self._named(block)
 
-    def predict_lines(
+    def predict_stream(
         self,
         data: Any,
         *,
         k: int = 1,
         threshold: float = 0.0,
-        has_chances: bool = False,
-        to_json: Callable[[Any], str] | None = None,
+        has_cells: bool = False,
+        skip_bad: bool = False,
+        on_note: Note = silent,
         **reading: Any,
-    ) -> Iterator[str]:
-        """One line for each line of files: its labels, with probabilities if requested, or JSON."""
-        model = self._for_lines(data, has_labels=False, **reading)
-        names = [*model.labels, ""]  # -1, no label, takes the last
-        for found in model.predict_blocks(data, k, threshold, reading.get("on_note") or silent):
-            if to_json is None and not has_chances and found.label_ids.shape[1] == 1:
-                yield from (names[label] for label in found.label_ids[:, 0].tolist())
-                continue
-            for own in model._named(found):
-                if to_json is not None:
-                    yield to_json({"labels": [one._asdict() for one in own]})
-                elif has_chances:
-                    yield " ".join(f"{one.label} {one.probability:.6g}" for one in own)
-                else:
-                    yield " ".join(one.label for one in own)
+    ) -> Iterator[PredictedRow]:
+        """Every line or row with its labels: none if it has no known word."""
+        model = self._for_lines(data, has_labels=False, on_note=on_note, **reading)
+        if has_cells or skip_bad:
+            yield from model._predict_cells(data, k, threshold, skip_bad, on_note)
+            return
+        for found in model.predict_blocks(data, k, threshold, on_note):
+            yield from (PredictedRow({}, own) for own in model._named(found))
+
+    def _predict_cells(
+        self, data: Any, k: int, threshold: float, skip_bad: bool, note: Note
+    ) -> Iterator[PredictedRow]:
+        """Like `predict_file`, with the cells of each row; a skipped one has no prediction."""
+        # Blocks are predicted ahead in threads: their rows wait here until it is their turn.
+        waiting: deque[tuple[Mapping[str, Any], bool, str]] = deque()
+
+        def texts() -> Iterator[str]:
+            for cells, text, source in read_rows(data, self.text, skip_bad, note):
+                waiting.append((cells, text is not None, source))
+                yield text or ""
+
+        prefix, workers = self.config.label_prefix, self.config.num_workers
+        blocks = read_blocks(texts(), self.text, prefix, workers, has_labels=False)
+        for found in self._found(blocks, k, threshold):
+            for own in self._named(found):
+                cells, is_good, source = waiting.popleft()
+                yield PredictedRow(cells, own if is_good else None, source)
+
+    def prediction_line(
+        self, prediction: list[Prediction], *, k: int = 1, has_chances: bool = False
+    ) -> str:
+        """The labels, most likely first."""
+        if not has_chances:
+            return " ".join([one.label for one in prediction])
+        return " ".join(f"{one.label} {one.probability:.6g}" for one in prediction)
+
+    def prediction_json(self, prediction: list[Prediction]) -> Any:
+        """The labels with their probabilities."""
+        return {"labels": [one._asdict() for one in prediction]}
+
+    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
+        """The most likely labels with their probabilities, or the probabilities of all."""
+        return label_columns(self.labels, k)
+
+    def prediction_cells(self, prediction: list[Prediction], k: int = 1) -> list[Any]:
+        """The cells of these columns."""
+        return label_cells(prediction, self.labels, k)
 
     def _for_lines(
         self,
         data: Any,
         *,
         has_labels: bool = True,
-        label_prefix: str = LABEL_PREFIX,
         columns: Any = None,
         skip_bad: bool = False,
         encoding: str = "",
         on_note: Note | None = None,
     ) -> FastTextClassifier:
-        """The model for these files: their columns, and their label prefix."""
+        """The model for these files, with their columns."""
         if skip_bad:
-            raise OptionError("skip_bad is for fine-tuned tasks; a classifier knows no bad lines.")
+            raise OptionError("skip_bad is for predictions and tasks; a classifier skips no lines.")
         model = copy(self)
         settings = replace(self.text, encoding=encoding or self.text.encoding)
         model.text = table_settings(
             data, settings, on_note or silent, named=columns, has_labels=has_labels
         )
-        if label_prefix not in (LABEL_PREFIX, self.config.label_prefix):
-            model.config = replace(self.config, label_prefix=label_prefix)
-            model.adopt(self.weights)
+        return model
+
+    def with_label_prefix(self, prefix: str) -> FastTextClassifier:
+        """The model with another prefix of labels, which .bin and .ftz files do not store."""
+        if prefix in (LABEL_PREFIX, self.config.label_prefix):
+            return self
+        model = copy(self)
+        model.config = replace(self.config, label_prefix=prefix)
+        model.adopt(self.weights)
         return model
 
     def predict_blocks(
