@@ -124,8 +124,8 @@ def _write_table(
     from sememe.text.tables import num_rows, parquet_types
 
     columns = model.prediction_columns(k)
-    found = [] if file.startswith(BUILTIN) else find_sources(file)
-    sources = [Source(one.path) for one in found]
+    files = [] if file.startswith(BUILTIN) else find_sources(file)
+    sources = [Source(found.path) for found in files]
     counts = [num_rows(source) for source in sources if not reporter.quiet]
     total = sum(filter(None, counts)) if counts and None not in counts else None
     types = {name: own for source in sources for name, own in parquet_types(source).items()}
@@ -145,9 +145,11 @@ def _write_table(
                     raise InputError(
                         f"{file}, row {cells['row']}: its columns are not those of the first rows."
                     )
-                own = [None] * len(names)
+                own: list[Any] = [None] * len(names)
                 if prediction is not None:
-                    own = model.prediction_cells(prediction, k)
+                    # As exact as the networks compute, and as pandas reads a csv file back.
+                    found = model.prediction_cells(prediction, k)
+                    own = [float(f"{v:.9g}") if isinstance(v, float) else v for v in found]
                 cells |= zip(names.values(), own, strict=True)
             table.add([cells for cells, _ in part])
         if not table.num_rows:

@@ -107,7 +107,7 @@ def open_tags(
         elif not columns.labelled and tag_files.is_prose(source, settings):
             on_note(f"{source.name}: running text, one row per line, split into words.")
             records = tag_files.read_prose(Source(found.path), settings)
-            yield FileTable(source.name, ["text"], True, records)
+            yield FileTable(source.name, ["text"], True, records, roles={})
         else:
             if isinstance(columns.word, str) or isinstance(columns.tag, str):
                 raise OptionError(f"{source.name} has no names: number its columns from 0.")

@@ -125,9 +125,9 @@ def read_blocks(
 
 def read_rows(
     source: Any, settings: TextSettings, skip_bad: bool, note: Note
-) -> Iterator[tuple[Mapping[str, Any], str | None, str]]:
-    """All columns of every row or line of files, its text (None if skipped), and its file."""
-    num_bad, column = 0, settings.text_column
+) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """All columns of every row or line of files, its text ("" for a bad row), and its file."""
+    num_bad, num_empty, column = 0, 0, settings.text_column
 
     def has_names(first: list[str], _: Any) -> bool:
         return not column.isdecimal() or column in map(str.strip, first)
@@ -136,16 +136,17 @@ def read_rows(
         own = Source(found.path)
         if own.format_ending not in _TABLES:
             lines = numbered_lines(own, settings)
-            yield from (({"text": line}, line, own.name) for _, line in lines)
+            yield from (({"text": line}, line.strip() and line, own.name) for _, line in lines)
             continue
         for record in open_table(own, settings, has_names).records:
             if record.problem and not skip_bad:
                 raise BadRowError(f"{record.where}: {record.problem}")
+            text = "" if record.problem else as_text(record.cells.get(column))
             num_bad += bool(record.problem)
-            text = as_text(record.cells.get(column))
-            yield record.cells, None if record.problem else text, own.name
-    if num_bad:
-        note(f"{num_bad:,} bad rows were left out.")
+            num_empty += not (text or record.problem)
+            yield record.cells, text, own.name
+    if num_bad or num_empty:
+        note(f"{num_bad:,} bad rows and {num_empty:,} rows with an empty text get no label.")
 
 
 def _from_files(

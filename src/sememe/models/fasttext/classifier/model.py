@@ -79,6 +79,7 @@ class FastTextClassifier(Model):
         self._weights: ClassifierWeights | None = None
         self._predictor: Predictor | None = None
         self._words: WordVectors | None = None
+        self._labels: list[str] | None = None
 
     def __repr__(self) -> str:
         if self._weights is None:
@@ -196,8 +197,10 @@ class FastTextClassifier(Model):
     @property
     def labels(self) -> list[str]:
         """The names of the labels, most frequent first, without their prefix."""
-        prefix = self.config.label_prefix
-        return [label_name(word, prefix) for word in self.weights.labels]
+        if self._labels is None:
+            prefix = self.config.label_prefix
+            self._labels = [label_name(word, prefix) for word in self.weights.labels]
+        return self._labels
 
     @property
     def words(self) -> WordVectors:
@@ -228,7 +231,7 @@ class FastTextClassifier(Model):
 
     def adopt(self, weights: ClassifierWeights) -> None:
         """Take over what was learned."""
-        self._weights, self._predictor, self._words = weights, None, None
+        self._weights, self._predictor, self._words, self._labels = weights, None, None, None
 
     def take_over(self, other: FastTextClassifier) -> None:
         """Take over the state of another classifier, options included."""
@@ -285,15 +288,15 @@ class FastTextClassifier(Model):
 
         def texts() -> Iterator[str]:
             for cells, text, source in read_rows(data, self.text, skip_bad, note):
-                waiting.append((cells, text is not None, source))
-                yield text or ""
+                waiting.append((cells, bool(text), source))
+                yield text
 
         prefix, workers = self.config.label_prefix, self.config.num_workers
         blocks = read_blocks(texts(), self.text, prefix, workers, has_labels=False)
         for found in self._found(blocks, k, threshold):
             for own in self._named(found):
-                cells, is_good, source = waiting.popleft()
-                yield PredictedRow(cells, own if is_good else None, source)
+                cells, has_text, source = waiting.popleft()
+                yield PredictedRow(cells, own if has_text else None, source)
 
     def prediction_line(
         self, prediction: list[Prediction], *, k: int = 1, has_chances: bool = False
