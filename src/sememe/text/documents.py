@@ -260,7 +260,9 @@ def read_table(source: Source, settings: TextSettings) -> Iterator[DocumentBatch
     return from_rows(_table_texts(source, settings), bool(settings.label_column))
 
 
-def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
+def open_columns(source: Source, settings: TextSettings) -> tuple[FileTable, list[list[str]]]:
+    """A table, and its columns of the text and, if it is read, of the label."""
+
     def has_names(first: list[str], others: list[list[str]]) -> bool:
         # If columns are given by number, the cells decide whether the first row names them.
         by_number = all(name.isdecimal() and name not in first for name in _wanted(settings))
@@ -268,7 +270,7 @@ def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes
 
     table = open_table(source, settings, has_names)
     if not table.columns:
-        return
+        return table, [[]]
     if settings.text_column not in table.columns and any(
         len(name) > _LONGEST_NAME for name in table.columns
     ):
@@ -276,7 +278,12 @@ def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes
             f"{source.name} has no column {settings.text_column!r}, and its first line is not a "
             "header: add a header, or give the texts alone as a .txt file, one per line."
         )
-    texts, labels = (*_columns(table, settings), [])[:2]
+    return table, _columns(table, settings)
+
+
+def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
+    table, columns = open_columns(source, settings)
+    texts, labels = (*columns, [])[:2]
     for record in table.records:
         if not table.has(record, texts + labels):
             raise InputError(f"{record.where}: {record.problem}.")

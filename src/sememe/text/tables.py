@@ -333,7 +333,7 @@ def parquet_types(source: Source) -> dict[str, Any]:
         return {}
     with open_parquet(source) as file:
         schema = file.schema_arrow
-    named = _classes(schema)
+    named = column_classes(schema)
     return {field.name: field.type for field in schema if field.name not in named}
 
 

@@ -21,7 +21,7 @@ from sememe.errors import InputError
 from sememe.examples.labelled.columns import as_text, choose_columns, described, is_header
 from sememe.examples.labelled.rows import BadRowError, Note, silent
 from sememe.machine import in_order
-from sememe.text.documents import DocumentBatch, read
+from sememe.text.documents import DocumentBatch, open_columns, read
 from sememe.text.settings import TextSettings
 from sememe.text.sources import (
     JSON_ENDINGS,
@@ -127,23 +127,22 @@ def read_rows(
     source: Any, settings: TextSettings, skip_bad: bool, note: Note
 ) -> Iterator[tuple[Mapping[str, Any], str, str]]:
     """All columns of every row or line of files, its text ("" for a bad row), and its file."""
-    num_bad, num_empty, column = 0, 0, settings.text_column
-
-    def has_names(first: list[str], _: Any) -> bool:
-        return not column.isdecimal() or column in map(str.strip, first)
-
+    num_bad = num_empty = 0
     for found in find_sources(source):
         own = Source(found.path)
         if own.format_ending not in _TABLES:
             lines = numbered_lines(own, settings)
             yield from (({"text": line}, line.strip() and line, own.name) for _, line in lines)
             continue
-        for record in open_table(own, settings, has_names).records:
-            if record.problem and not skip_bad:
+        table, (columns, *_) = open_columns(own, settings)
+        for record in table.records:
+            is_bad = not table.has(record, columns)
+            if is_bad and not skip_bad:
                 raise BadRowError(f"{record.where}: {record.problem}")
-            text = "" if record.problem else as_text(record.cells.get(column))
-            num_bad += bool(record.problem)
-            num_empty += not (text or record.problem)
+            parts = () if is_bad else map(as_text, map(record.cells.get, columns))
+            text = " ".join(filter(None, parts))
+            num_bad += is_bad
+            num_empty += not (text or is_bad)
             yield record.cells, text, own.name
     if num_bad or num_empty:
         note(f"{num_bad:,} bad rows and {num_empty:,} rows with an empty text get no label.")
