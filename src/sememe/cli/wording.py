@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,16 @@ from sememe.localization import VARIABLE, current, preferred, say, translate, us
 TYPER_WORDS = ("DEFAULT_STRING", "ENVVAR_STRING", "REQUIRED_LONG_STRING", "ARGUMENTS_PANEL_TITLE",
                "OPTIONS_PANEL_TITLE", "COMMANDS_PANEL_TITLE", "ERRORS_PANEL_TITLE",
                "ABORTED_TEXT", "RICH_HELP")  # fmt: skip
+
+# What rich keeps on one line: a Chinese character, or a word of letters, with its punctuation.
+_BEFORE, _AFTER, _HAN = (
+    "（《「『【“‘",
+    "、。，；：？！）》」』】”’…",
+    "\u2e80-\u2fff\u3040-\u9fff\uf900-\ufaff",
+)
+_UNBROKEN = re.compile(
+    rf"\s*(?:[{_BEFORE}]*(?:[{_HAN}]|[^\s{_HAN}{_BEFORE}{_AFTER}]+)[{_AFTER}]*|\S)\s*"
+)
 
 
 def requested(arguments: Sequence[str]) -> str:
@@ -33,16 +44,19 @@ def speaking(language: str) -> Iterator[None]:
         if current() == "en":
             yield
             return
+        from rich import _wrap
         from typer import rich_utils
 
         before = {name: getattr(rich_utils, name) for name in TYPER_WORDS}
+        changes = {(rich_utils, name): (words, translate(words)) for name, words in before.items()}
+        changes[_wrap, "re_word"] = (_wrap.re_word, _UNBROKEN)
         try:
-            for name, words in before.items():
-                setattr(rich_utils, name, catalogued(words))
+            for (module, name), (_, own) in changes.items():
+                setattr(module, name, own)
             yield
         finally:
-            for name, words in before.items():
-                setattr(rich_utils, name, words)
+            for (module, name), (original, _) in changes.items():
+                setattr(module, name, original)
 
 
 def catalogued(text: str) -> str:
