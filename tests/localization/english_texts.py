@@ -154,8 +154,10 @@ def page_texts() -> list[str]:
 
 
 def _constants(node: nodes.Node) -> list[Any]:
-    return [node, *node.find_all(nodes.Const)] if isinstance(node, nodes.Const) else list(
-        node.find_all(nodes.Const)
+    return (
+        [node, *node.find_all(nodes.Const)]
+        if isinstance(node, nodes.Const)
+        else list(node.find_all(nodes.Const))
     )
 
 

@@ -16,7 +16,7 @@ LINES = {
 @pytest.fixture
 def chinese(monkeypatch):
     monkeypatch.setattr(
-        localization, "catalogue", lambda language: LINES if language == "zh" else {}
+        localization, "catalogue", lambda language, *_: LINES if language == "zh" else {}
     )
     localization._patterns.cache_clear()
     with using("zh"):

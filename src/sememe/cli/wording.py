@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sememe.localization import VARIABLE, current, preferred, say, translate, using
+from sememe.localization import VARIABLE, current, preferred, translate, using
 
 # The words of typer itself, which it reads from its module when it prints.
 TYPER_WORDS = ("DEFAULT_STRING", "ENVVAR_STRING", "REQUIRED_LONG_STRING", "ARGUMENTS_PANEL_TITLE",
@@ -76,7 +76,7 @@ def localize(command: Any, ctx: Any) -> Any:
         option.help = catalogued(option.help or "")
         option.rich_help_panel = catalogued(getattr(option, "rich_help_panel", "") or "")
     usage = type(command).get_usage.__get__(command)
-    command.get_usage = lambda ctx: usage(ctx).replace("Usage:", say("Usage:"), 1)
+    command.get_usage = lambda ctx: usage(ctx).replace("Usage:", translate("Usage:"), 1)
     return command
 
 

@@ -3,8 +3,9 @@
 A line of `zh/*.tsv` is an English text, a tab and its Chinese; `{names}` stand for values. A text
 without a line stays English. Two functions use the catalogue:
 
-    say("{num:,} words in {path}", num=5, path="a")   a template with its values (the report)
-    translate("5 words in a")                         a finished message (an error, a note)
+    say("{num:,} words", num=5)     fills a template of templates.tsv (the report, results)
+    translate("5 words in a.txt")   finds the template of a finished text (an error, a note) in
+                                    messages.tsv or help.tsv
 
 Errors are raised and results are saved in English, whatever the language, for programs that read
 them; only what a person reads is translated, at the place where it is printed.
@@ -24,7 +25,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 Language = Literal["en", "zh"]
 VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
-CATALOGUES = ("help", "messages", "report")
 
 _PLACE = re.compile(r"\{(~?\w+)[^{}]*\}")
 _LETTER = re.compile("[^\\W\\d_]")
@@ -63,22 +63,22 @@ def using(language: str) -> Iterator[None]:
 
 
 @cache
-def catalogue(language: Language) -> dict[str, str]:
-    """Every English text with its translation."""
+def catalogue(language: Language, *names: str) -> dict[str, str]:
+    """The English texts of these files with their translations."""
     if language == "en":
         return {}
-    folder = files(__package__) / language
-    lines = [
-        line
-        for name in CATALOGUES
-        for line in folder.joinpath(f"{name}.tsv").read_text(encoding="utf-8").splitlines()
-    ]
+    paths = [files(__package__) / language / f"{name}.tsv" for name in names]
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     return dict(line.split("\t") for line in lines if line and not line.startswith("#"))
+
+
+def _messages(language: Language) -> dict[str, str]:
+    return catalogue(language, "messages", "help")
 
 
 def say(template: str, /, **values: Any) -> str:
     """Fill a template with values, in the language in use."""
-    return catalogue(current()).get(template, template).format(**values)
+    return catalogue(current(), "templates").get(template, template).format(**values)
 
 
 class _Pattern(NamedTuple):
@@ -93,7 +93,7 @@ class _Pattern(NamedTuple):
 def _patterns(language: Language) -> list[_Pattern]:
     """The templates with values, those with the most text of their own first."""
     found = []
-    for template, translation in catalogue(language).items():
+    for template, translation in _messages(language).items():
         texts = _PLACE.split(template)[::2]
         if len(texts) > 1 and _LETTER.search("".join(texts)):
             places = [f"(?P<{name.strip('~')}>.*?)" for name in _PLACE.findall(template)]
@@ -111,7 +111,7 @@ def translate(text: str) -> str:
     the user's.
     """
     language = current()
-    if (known := catalogue(language).get(text)) is not None:
+    if (known := _messages(language).get(text)) is not None:
         return known
     for pattern in _patterns(language):
         if pattern.longest in text and (found := re.fullmatch(pattern.expression, text, re.DOTALL)):

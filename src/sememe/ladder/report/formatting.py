@@ -51,7 +51,7 @@ def unit(task: Column) -> str:
     """The metric with its unit, for a heading."""
     if task.unit in task.metric:
         return translate(task.metric)
-    return say("{one}, {other}", one=translate(task.metric), other=translate(task.unit))
+    return say("{metric}, {unit}", metric=translate(task.metric), unit=translate(task.unit))
 
 
 def headline(task: Column) -> str:
@@ -61,7 +61,11 @@ def headline(task: Column) -> str:
 
 def with_unit(value: float, task: Column) -> str:
     """A score in a sentence: 63.2 %, or perplexity 63.2."""
-    return f"{score(value)} %" if task.unit == "%" else f"{say(task.unit)} {score(value)}".strip()
+    return (
+        f"{score(value)} %"
+        if task.unit == "%"
+        else f"{translate(task.unit)} {score(value)}".strip()
+    )
 
 
 def unbroken(text: str) -> str:

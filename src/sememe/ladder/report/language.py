@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from sememe.ladder.results import Column, Results
+from sememe.ladder.text import BUILT_IN
 from sememe.localization import translate
 
 
@@ -12,7 +13,11 @@ def in_language(results: Results) -> Results:
     return replace(
         results,
         title=translate(results.title),
-        corpus=replace(corpus, name=translate(corpus.name), split=translate(corpus.split)),
+        corpus=replace(
+            corpus,
+            name=translate(corpus.name) if corpus.name == BUILT_IN else corpus.name,
+            split=translate(corpus.split),
+        ),
         rungs=[
             replace(rung, title=translate(rung.title), why=translate(rung.why))
             for rung in results.rungs

@@ -119,7 +119,14 @@ def task_panel(results: Results, task: Column, cost: Cost) -> Panel | None:
         x, value = across(axis.of(rung)), cell.mean or 0.0
         if has_spread(cell) and cell.sd:
             panel.add(line(x, up(value - cell.sd), x, up(value + cell.sd), "spread"))
-        spots.append(_spot(rung, x, up(value), joined([cell_text(cell), axis.show(axis.of(rung))])))
+        spots.append(
+            _spot(
+                rung,
+                x,
+                up(value),
+                say("{score}, {cost}", score=cell_text(cell), cost=axis.show(axis.of(rung))),
+            )
+        )
     obstacles = _base_line(panel, hardest, up, spots) if hardest else []
     place_spots(panel, spots, (_LEFT, _TOP - 4, _RIGHT + 6, _BOTTOM - 2), obstacles=obstacles)
     return panel
@@ -181,7 +188,7 @@ def rank_panel(
     axes(panel, across, below, right=right, x_name=say(axis.name))
     spots = [
         _spot(rung, across(axis.of(rung)), up(ranks.means[rung.name]),
-              say("mean rank {rank}", rank=joined(told)))
+              say("mean rank {rank}, {cost}", rank=told[0], cost=told[1]))
         for rung, told in zip(rungs, shown, strict=True)
     ]  # fmt: skip
     place_spots(panel, spots, (_LEFT, _TOP - 4, right + 6, bottom - 2))
@@ -217,7 +224,11 @@ def _curve(rung: Rung, points: list[tuple[float, int, float]]) -> Panel:
     told = say("{done} in {time}", done=fell, time=duration(last_s))
     panel = Panel(say("Loss of {model}", model=rung.title), *_CURVE, note=told)
     # The axis says how long.
-    heading(panel, rung.title, joined([fell, say("{num} tokens", num=count(num_tokens))]))
+    heading(
+        panel,
+        rung.title,
+        say("{score}, {cost}", score=fell, cost=say("{num} tokens", num=count(num_tokens))),
+    )
     across = elapsed_scale(last_s, _CURVE_LEFT, _CURVE_RIGHT)
     up = linear(losses, _CURVE_BOTTOM, _CURVE_TOP, num_ticks=3)
     axes(panel, across, up, right=_CURVE_RIGHT)

@@ -25,7 +25,7 @@ from sememe.ladder.report.tables import (
     sentence,
 )
 from sememe.ladder.results import Column, Corpus, Machine, Results
-from sememe.localization import say
+from sememe.localization import say, translate
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 
@@ -50,14 +50,16 @@ def budget_text(results: Results) -> str:
     if results.budget.seconds is not None:
         return say("{time} of training", time=duration(results.budget.seconds))
     if results.budget.tokens is not None:
-        return say("{num} tokens", num=count(results.budget.tokens))
+        return say("{num} tokens of training", num=count(results.budget.tokens))
     return say("no limit")
 
 
 def budget_short(results: Results) -> str:
     """The budget of each rung, as a value."""
-    seconds = results.budget.seconds
-    return budget_text(results) if seconds is None else duration(seconds)
+    seconds, tokens = results.budget.seconds, results.budget.tokens
+    if seconds is not None:
+        return duration(seconds)
+    return say("no limit") if tokens is None else say("{num} tokens", num=count(tokens))
 
 
 def machine_text(machine: Machine) -> str:
@@ -238,7 +240,7 @@ def _senses(results: Results, task: Column) -> str:
         parts.append(f"{hardest[0]} {with_unit(hardest[1], task)}")
     return say(
         "{task} ({metric}): {scores}.",
-        task=headline(task), metric=task.metric, scores=joined(parts),
+        task=headline(task), metric=translate(task.metric), scores=joined(parts),
     )  # fmt: skip
 
 
