@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sememe.errors import ArtifactError, OptionError
-from sememe.localization import say, translate
+from sememe.localization import SCALES, current, say, translate
 from sememe.notebook import html_table
 from sememe.storage.folder import read_json, write_json
 
@@ -33,7 +33,6 @@ _NUM_SHOWN = 20  # records of a history in a notebook
 _SHORT_NAMES = {"learning_rate": "lr"}
 # Control and bidirectional characters, and lone surrogates; line ends and tabs stay.
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def shown(text: str) -> str:
@@ -69,7 +68,8 @@ def format_score(value: float) -> str:
 
 def format_count(number: float, unit: str = "") -> str:
     """Format a count with three digits and its unit: `1.21 M words`, `34.0 MB`."""
-    scale, mark = next(((s, m) for s, m in _SCALES if abs(number) >= s), (1.0, ""))
+    scales = SCALES["en" if unit == "B" else current()]
+    scale, mark = next(((s, m) for s, m in scales if abs(number) >= s), (1.0, ""))
     value = number / scale
     if mark == "" and float(number).is_integer():
         digits = f"{int(number)}"
@@ -179,7 +179,7 @@ class ProgressTask:
             else []
         )
         metrics = (format_metric(name, value) for name, value in self.metrics.items())
-        return ", ".join([took, *rate, *metrics])
+        return say(", ").join([took, *rate, *metrics])
 
     def __enter__(self) -> ProgressTask:
         """Show the task."""
@@ -254,7 +254,8 @@ class Reporter:
             self._live.refresh()
             return _REDRAW_S
         if not self.quiet and now_s - task._begun_s >= min(self._line_s, 1.0):
-            self._print(f"{task.label}: " + ", ".join(task.describe()))
+            status = say(", ").join(task.describe())
+            self._print(say("{task}: {how}", task=task.label, how=status))
             return self._line_s
         return min(self._line_s, 1.0)
 

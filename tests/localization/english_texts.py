@@ -6,7 +6,8 @@ A text is a template: values are `{}`. One with a choice inside, such as
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -19,21 +20,28 @@ from sememe import errors
 from sememe.cli import app
 from sememe.cli.program import PANELS
 from sememe.cli.wording import TYPER_WORDS
+from sememe.localization import catalogue
 
 SOURCE = Path(sememe.__file__).parent
 HOLE = "{}"
 _MOST = 64  # templates of one text
 _ERRORS = {name for name in vars(errors) if name.endswith("Error")}
-# Functions whose first argument, or the argument of that name, is a message.
-_MESSAGES = {"note": 0, "remark": 0, "warn": 0, "task": 0, "translate": 0, "say": 0}
+Known = Mapping[str, Sequence[ast.AST]]  # what names stand for
+# Functions whose first argument is a message, and functions that return messages.
+_MESSAGES = {"note", "on_note", "_on_note", "remark", "warn", "task", "translate"}
+_SPEAKING = {
+    "few_remark", "baseline_remark", "remark", "verdict", "caption", "caveat", "summary",
+    "_word_line", "_lines", "_words", "said", "notes_beforehand", "notes_of", "_sense_notes",
+    "_note_lanes", "_sentence", "start_message", "description", "_shape", "_knows",
+}  # fmt: skip
 
 
-def templates(node: ast.AST, known: dict[str, list[ast.AST]] | None = None) -> list[str]:
+def templates(node: ast.AST, known: Known | None = None) -> list[str]:
     """The templates of an expression that gives a text; `{}` where nothing is known."""
-    return list(islice(_templates(node, known or {}), _MOST))
+    return list(dict.fromkeys(islice(_templates(node, known or {}), _MOST)))
 
 
-def _templates(node: ast.AST, known: dict[str, list[ast.AST]]) -> Iterator[str]:
+def _templates(node: ast.AST, known: Known) -> Iterator[str]:
     match node:
         case ast.Constant(value=str(text)):
             yield text
@@ -47,17 +55,23 @@ def _templates(node: ast.AST, known: dict[str, list[ast.AST]]) -> Iterator[str]:
         case ast.BinOp(left=left, op=ast.Mult()) if _is_text(left):
             yield from _templates(left, known)
             yield ""
-        case ast.BoolOp(values=values):
-            for value in values:
-                yield from _templates(value, known)
-        case ast.Name(id=name) if name in known:
-            for value in known[name]:
-                yield from _templates(value, {})
+        case ast.BoolOp(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for part in parts:
+                yield from _templates(part, known)
+        case ast.Starred(value=part):
+            yield from _templates(part, known)
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            if name not in known:
+                yield HOLE
+            for value in known.get(name, ()):
+                yield from _templates(
+                    value, {key: own for key, own in known.items() if key != name}
+                )
         case _:
             yield HOLE
 
 
-def _inside(part: ast.AST, known: dict[str, list[ast.AST]]) -> list[str]:
+def _inside(part: ast.AST, known: Known) -> list[str]:
     if isinstance(part, ast.FormattedValue):
         is_choice = isinstance(part.value, ast.IfExp | ast.BinOp | ast.Name)
         return templates(part.value, known) if is_choice and part.format_spec is None else [HOLE]
@@ -74,47 +88,58 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-def _functions(tree: ast.Module) -> Iterator[ast.AST]:
-    yield tree
-    yield from (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
-
-
-def _assigned(function: ast.AST) -> dict[str, list[ast.AST]]:
-    """The texts that are assigned to names in a function."""
+def _assigned(function: ast.AST) -> Known:
+    """The values that names get in a function."""
     found: dict[str, list[ast.AST]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             found.setdefault(node.targets[0].id, []).append(node.value)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "append":
+            found.setdefault(getattr(node.func.value, "id", ""), []).append(node.args[0])
     return found
 
 
-def called(path: Path, is_wanted: Callable[[ast.Call, str], ast.AST | None]) -> Iterator[str]:
-    """The templates of the arguments that `is_wanted` picks from the calls in a file."""
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+
+
+def _returned(function: ast.FunctionDef) -> list[ast.AST]:
+    found = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+    return [one for one in found if one is not None]
+
+
+def called(path: Path, argument_of: Callable[[ast.Call, str], ast.AST | None]) -> Iterator[str]:
+    """The templates of the arguments that `argument_of` picks from the calls in a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for function in [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] or [tree]:
-        known = _assigned(function)
+    functions = _functions(tree)
+    results = {name: _returned(own) for name, own in functions.items()}
+    for function in [tree, *functions.values()]:
+        known = {**results, **_assigned(function)}
         for node in ast.walk(function):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                argument = is_wanted(node, name)
+                argument = argument_of(node, name)
                 if argument is not None:
                     yield from templates(argument, known)
+        if argument_of is _message and getattr(function, "name", "") in _SPEAKING:
+            for value in results[function.name]:
+                yield from templates(value, known)
 
 
 def _message(call: ast.Call, name: str) -> ast.AST | None:
-    if name in _ERRORS or name in _MESSAGES:
-        return call.args[0] if call.args else None
-    return None
+    is_message = name in _ERRORS or name in _MESSAGES
+    return call.args[0] if is_message and call.args else None
 
 
 def messages() -> list[str]:
-    """The errors, notes, remarks and titles of tasks in the source."""
+    """The errors, notes, remarks, titles of tasks and lines of results in the source."""
     found = [text for path in sorted(SOURCE.rglob("*.py")) for text in called(path, _message)]
-    return list(dict.fromkeys(text for text in found if _has_words(text)))
+    said = {*page_texts(), *catalogue("zh", "templates")}
+    return list(dict.fromkeys(text for text in found if _has_words(text) and text not in said))
 
 
 def _has_words(text: str) -> bool:
-    return any(char.isalpha() for char in text.replace(HOLE, ""))
+    return any(char.isalpha() for char in re.sub(r"\{[^{}]*\}", "", text))
 
 
 def help_texts() -> list[str]:
@@ -127,7 +152,7 @@ def help_texts() -> list[str]:
         command = pending.pop(0)
         pending += getattr(command, "commands", {}).values()
         found += inspect.cleandoc(command.help or "").split("\n\n")
-        found += (command.epilog or "").splitlines()[:1] + [command.options_metavar]
+        found += [*(command.epilog or "").splitlines()[:1], command.options_metavar]
         for option in command.params:
             found += [option.help or "", getattr(option, "rich_help_panel", None) or ""]
     shown = [" ".join(text.split()) for text in [*found, "Usage:", "Show this message and exit."]]
@@ -162,4 +187,15 @@ def _constants(node: nodes.Node) -> list[Any]:
 
 
 def _plurals(noun: str) -> list[str]:
-    return [f"{{num:,}} {noun}", f"{{num:,}} {noun}s"]
+    return [f"{{num:,}} {noun}", f"{{num:,}} {noun}s"] if noun.isascii() and noun else []
+
+
+def literals() -> str:
+    """Every literal text of the program, of the report's templates and of typer, to search in."""
+    found = [path.read_text(encoding="utf-8") for path in (SOURCE / "ladder").rglob("*.[hm]*")]
+    roots = (SOURCE, Path(typer.__file__).parent)
+    for path in (path for root in roots for path in root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found += [node.value, " ".join(node.value.split())]
+    return "\n".join(found)

@@ -16,6 +16,7 @@ import typer
 from sememe.cli.options import Column, Device, Json, Limit, Quiet, columns_of, flag
 from sememe.cli.program import app, echo, examples, print_json, remark
 from sememe.errors import InputError, OptionError, WriteError
+from sememe.localization import translate
 from sememe.progress import Reporter
 from sememe.storage.folder import write_file
 from sememe.text.settings import TextSettings
@@ -104,7 +105,8 @@ def embed(
         return
     remark(f"Wrote {metrics['rows']:,} rows × {metrics['dim']} to {out}", quiet)
     if metrics["unknown"]:
-        echo(f"{metrics['unknown']:,} texts have no word of the vocabulary.", err=True)
+        text = f"{metrics['unknown']:,} texts have no word of the vocabulary."
+        echo(translate(text), err=True)
 
 
 def embedded(

@@ -24,6 +24,7 @@ from sememe.cli.options import (
 )
 from sememe.cli.program import app as root, console, echo, examples, group, print_json, print_table
 from sememe.errors import OptionError
+from sememe.localization import say, translate
 from sememe.progress import Reporter, shown
 
 if TYPE_CHECKING:
@@ -115,15 +116,20 @@ def score_table(result: WordsResult, *, has_sections: bool = True) -> Table:
     from rich.text import Text
 
     table = Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=result.caption, caption_justify="left"
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        caption="\n".join(map(translate, result.caption.splitlines())),
+        caption_justify="left",
     )
-    table.add_column("questions")
+    table.add_column(say("questions"))
     for heading in ("score", "95 % interval", "asked", "coverage"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(say(heading), justify="right", no_wrap=True)
     for name, measure, *metrics in result.rows():
         is_section = not measure
         if not is_section or has_sections:
-            label = name if is_section else f"{name}: {measure}"
+            label = name
+            if not is_section:
+                label = say("{file}: {measure}", file=name, measure=translate(measure))
             table.add_row(Text(shown(label)), *metrics, style="dim" if is_section else "")
     return table
 
@@ -298,21 +304,21 @@ def compare(
         print_json(found.to_dict())
         return
     low, high = found.bootstrap.interval
-    echo(f"{found.metric.replace('_', ' ')} on {found.num_rows:,} rows")
+    echo(translate(f"{found.metric.replace('_', ' ')} on {found.num_rows:,} rows"))
     width = max(len(found.first), len(found.second))
     for name, score in (
         (found.first, found.bootstrap.first),
         (found.second, found.bootstrap.second),
     ):
         echo(f"  {name:<{width}}  {100 * score:.2f}")
-    echo(
+    lines = [
         f"  difference {100 * found.bootstrap.difference:+.2f}, 95 % interval "
         f"{100 * low:+.2f} to {100 * high:+.2f} (paired bootstrap, "
         f"{found.bootstrap.num_resamples:,} resamples, p = {found.bootstrap.p_value:.4f})"
-    )
+    ]
     if found.mcnemar is not None:
-        echo(
+        lines.append(
             f"  right alone: {found.first} {found.mcnemar.num_only_first:,}, {found.second} "
             f"{found.mcnemar.num_only_second:,} (McNemar, p = {found.mcnemar.p_value:.4f})"
         )
-    echo(found.verdict)
+    echo("\n".join(map(translate, [*lines, found.verdict])))

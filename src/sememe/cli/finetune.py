@@ -31,6 +31,7 @@ from sememe.cli.program import (
 from sememe.cli.training import SavingOptions
 from sememe.contract import KINDS
 from sememe.errors import OptionError
+from sememe.localization import say
 from sememe.options import MAX_SEEDS
 from sememe.progress import Reporter, format_score
 from sememe.tasks.config import (
@@ -77,7 +78,7 @@ def tell(task: Task, out: Path, test_scores: Scores | None, *, as_json: bool, qu
     if rows:
         metric = task.trials[0]["scores"]["main_metric"].replace("_", " ")
         headings = (*settings[0].options, f"{metric}, mean ± sd", "each seed")
-        print_table(headings, rows, title="dev rows", always_headed=True)
+        print_table(headings, rows, title=say("dev rows"), always_headed=True)
     for name, scores in (("dev", task.scores), ("test", test_scores)):
         if scores is not None:
             print_scores(scores, name)

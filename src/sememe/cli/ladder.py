@@ -14,6 +14,7 @@ from sememe.cli.program import app, console, echo, examples, needed, print_json,
 from sememe.cli.training import Corpus, Resume
 from sememe.contract import KINDS
 from sememe.ladder.config import LadderConfig
+from sememe.localization import say
 from sememe.progress import format_duration
 from sememe.text.settings import TextSettings
 
@@ -103,8 +104,10 @@ def ladder(
 
 
 def _show(results: Results, out: Path, quiet: bool) -> None:
+    from sememe.ladder.report.language import in_language
     from sememe.ladder.view import score_tables
 
+    results = in_language(results)
     screen = console()
     if not screen.is_terminal:  # a log is read later, on a screen of today
         screen.width = max(screen.width, 120)
@@ -112,5 +115,6 @@ def _show(results: Results, out: Path, quiet: bool) -> None:
         screen.print(table)
     for rung in results.rungs:
         if rung.state in ("failed", "left out"):
-            echo(f"{rung.title}: {rung.state}. {rung.why}")
+            state = say(rung.state)
+            echo(say("{rung}: {state}. {why}", rung=rung.title, state=state, why=rung.why))
     remark(f"Took {format_duration(results.seconds)}. Report: {out / 'report.html'}", quiet)

@@ -16,6 +16,7 @@ from sememe.cli.options import Device, Json, LanguageModelPath, Quiet, expand, f
 from sememe.cli.program import app, echo, examples, print_json, print_result, print_table
 from sememe.cli.train_translation import score_line
 from sememe.errors import InputError, OptionError
+from sememe.localization import say
 from sememe.models.gpt.config import Sampling
 from sememe.models.translation.config import SearchConfig
 from sememe.progress import SILENT, Reporter
@@ -184,7 +185,7 @@ def _typed_lines() -> Iterator[str]:
     """The lines that a user types, until the input ends."""
     if not sys.stdin.isatty():
         raise OptionError("Give a prompt; interactive mode needs a terminal.")
-    echo("Type the start of a sentence; Ctrl-D ends.", err=True)
+    echo(say("Type the start of a sentence; Ctrl-D ends."), err=True)
     while True:
         try:
             yield input("> ")
@@ -196,7 +197,7 @@ def _show(prompt: str, found: list[Suggestion], as_json: bool) -> None:
     if as_json:
         print_json({"prompt": prompt, "suggestions": [one._asdict() for one in found]})
     elif not found:
-        echo("No word of the vocabulary starts like this.", err=True)
+        echo(say("No word of the vocabulary starts like this."), err=True)
     else:
         print_table(("word", "probability"), [one[:2] for one in found])
 

@@ -18,6 +18,7 @@ from sememe.cli import evaluate
 from sememe.cli.options import Column, Json, Quiet, SkipBad, flag, reading_of
 from sememe.cli.program import app, echo, examples, is_ascii, print_json, print_scores, remark
 from sememe.errors import InputError, OptionError
+from sememe.localization import translate
 from sememe.progress import Reporter
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _opened(
     reading = reading_of(column, skip_bad, **({"encoding": encoding} if encoding else {}))
     opened = load(model, able="predict", columns=reading["columns"], device="auto")
     opened = opened.with_label_prefix(prefix)
-    return opened, {**reading, "on_note": lambda text: echo(text, err=True)}
+    return opened, {**reading, "on_note": lambda text: echo(translate(text), err=True)}
 
 
 @evaluate.app.command(

@@ -106,10 +106,12 @@ def print_table(
     title: str = "",
     *,
     always_headed: bool = False,
+    labels: Sequence[str] = (),
 ) -> None:
     """Print rows as a table on a terminal, and as tab-separated lines in a pipe.
 
-    With `always_headed`, a pipe gets the headings too, because its columns would be unclear.
+    With `always_headed`, a pipe gets the headings too, because its columns would be unclear. On a
+    terminal headings are translated, except the user's own `labels`.
     """
     named, *cells = [[_cell(value) for value in row] for row in (headings, *rows)]
     if not sys.stdout.isatty():
@@ -120,12 +122,12 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    title = translate(title)
     table = Table(
         box=box.SIMPLE_HEAD, title=Text(shown(title)) if title else None, title_justify="left"
     )
-    for index, heading in enumerate(named):  # some are labels
-        table.add_column(Text(translate(heading)), justify="left" if index == 0 else "right")
+    for index, heading in enumerate(named):
+        own = heading if heading in labels else say(heading)
+        table.add_column(Text(own), justify="left" if index == 0 else "right")
     for row in cells:
         table.add_row(*map(Text, row))
     console().print(table)
@@ -140,9 +142,11 @@ def _cell(value: Any) -> str:
 def print_scores(scores: Any, name: str) -> None:
     """Print the tables and the metrics of these rows."""
     for headings, rows, title in scores.tables(name):
-        print_table(headings, rows, title=title, always_headed=bool(title))
+        print_table(
+            headings, rows, translate(title), always_headed=bool(title), labels=scores.labels
+        )
     if summary := scores.summary(name):
-        echo(summary)
+        echo(translate(summary))
     if scores.remark:
         echo(translate(scores.remark), err=True)
 

@@ -16,6 +16,7 @@ from sememe.cli import training
 from sememe.cli.options import Json, Pictures, Quiet, expand
 from sememe.cli.program import echo, examples, group, needed, print_json, print_table, remark
 from sememe.errors import OptionError
+from sememe.localization import translate
 from sememe.models.bert.config import BERT_PRESETS, StudyConfig
 from sememe.models.translation.config import ReversalConfig
 from sememe.progress import Reporter
@@ -76,10 +77,11 @@ def masking(
         return
     print_table(study.headings, study.table(), always_headed=True)
     if (facts := study.facts)["question"]:
-        echo(
+        line = (
             f"downstream: {facts['question']} ({facts['num_test']:,} rows); an untrained network "
             f"{facts['untrained']:.1%}, the most frequent answer {facts['majority']:.1%}"
         )
+        echo(translate(line))
     remark(f"{study.facts['steps']:,} steps each; table and picture in {out}", quiet)
 
 
@@ -197,7 +199,7 @@ def rates(
         )
         return
     for line in _words(curve):
-        echo(line)
+        echo(translate(line))
     for path in paths:
         remark(f"Saved {path}", quiet)
 

@@ -12,6 +12,7 @@ from sememe.cli import training
 from sememe.cli.options import expand, flag, named
 from sememe.cli.program import echo, examples, needed, print_json, remark
 from sememe.errors import OptionError
+from sememe.localization import translate
 from sememe.models.translation.config import (
     SEQ2SEQ_PRESETS,
     TRANSFORMER_PRESETS,
@@ -87,11 +88,12 @@ def train(
         return
     remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
     if "validation_perplexity" in metrics:
-        echo(
+        text = (
             f"dev pairs: loss {metrics['validation_loss']:.3f} a token, perplexity "
             f"{metrics['validation_perplexity']:,.2f}, {metrics['validation_token_accuracy']:.1%} "
             "of the tokens right"
         )
+        echo(translate(text))
     if model.scores:
         echo(score_line(model.scores))
 

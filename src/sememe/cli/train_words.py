@@ -11,6 +11,7 @@ from sememe.cli.options import Json, Quiet, expand, flag
 from sememe.cli.program import echo, examples, needed, print_json, print_result, remark
 from sememe.contract import KINDS, Kind
 from sememe.errors import OptionError
+from sememe.localization import translate
 from sememe.machine import imported
 from sememe.models.counts.config import CountsConfig
 from sememe.models.fasttext.config import FastTextConfig
@@ -274,10 +275,11 @@ def ngram(
     sizes = ", ".join(f"{num:,} of {k}" for k, num in enumerate(model.trie.sizes, start=1))
     remark(f"Saved {num_words:,} words to {out}; n-grams: {sizes} words", asked.quiet)
     if "validation_perplexity" in metrics:
-        echo(
+        line = (
             f"perplexity {metrics['validation_perplexity']:,.1f} on "
             f"{metrics['validation_words']:,} words that were held out"
         )
+        echo(translate(line))
     word = training.example_word(model.vocabulary)
     remark(f'Try: sememe suggest {out} "{word} "', asked.quiet)
 

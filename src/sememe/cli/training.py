@@ -12,6 +12,7 @@ import typer
 from sememe.cli.options import Json, Quiet, flag, named
 from sememe.cli.program import Ordered, echo, group, needed, print_json, print_result, remark
 from sememe.errors import OptionError
+from sememe.localization import translate
 from sememe.options import check_ranges
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
@@ -246,7 +247,7 @@ def train_network(
         return
     remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
     for line in summary(metrics):
-        echo(line)
+        echo(translate(line))
 
 
 def _show_examples(model: Any, corpus: Any, asked: TrainOptions, **more: Any) -> None:

@@ -45,11 +45,16 @@ def speaking(language: str) -> Iterator[None]:
             yield
             return
         from rich import _wrap
+        from rich.text import Text
         from typer import rich_utils
 
         before = {name: getattr(rich_utils, name) for name in TYPER_WORDS}
-        changes = {(rich_utils, name): (words, translate(words)) for name, words in before.items()}
+        changes: dict[Any, Any] = {
+            (rich_utils, name): (words, translate(words)) for name, words in before.items()
+        }
         changes[_wrap, "re_word"] = (_wrap.re_word, _UNBROKEN)
+        # rich counts characters here, not columns, and would cut off the last letters of a line.
+        changes[Text, "rstrip_end"] = (Text.rstrip_end, lambda text, size: text.rstrip())
         try:
             for (module, name), (_, own) in changes.items():
                 setattr(module, name, own)

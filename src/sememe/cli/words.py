@@ -9,6 +9,7 @@ import typer
 from sememe.cli.options import Json, Limit, Model, RestrictVocab, flag
 from sememe.cli.program import app, echo, examples, print_json, print_result, print_table
 from sememe.errors import OptionError
+from sememe.localization import say
 
 if TYPE_CHECKING:
     from sememe.vectors import Neighbor
@@ -124,7 +125,8 @@ def analogy(
         answers = [answer._asdict() for answer in found]
         print_json({"a": a, "b": b, "c": c, "method": method, "answers": answers})
     else:
-        print_table(("word", "score"), found, title=f"{a} is to {b} as {c} is to …")
+        title = say("{a} is to {b} as {c} is to …", a=a, b=b, c=c)
+        print_table(("word", "score"), found, title=title)
 
 
 @app.command(epilog=examples("sememe similarity runs/ladder/models/skipgram row column"))

@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sememe.evaluation.results import FEW_MARK
+from sememe.ladder.report.language import in_language
 from sememe.ladder.results import Column, Results, Rung
+from sememe.localization import say, translate
 from sememe.progress import FEW, ProgressTask, Reporter, format_count, format_duration, shown
 
 _REDRAW_S = 0.2
@@ -60,7 +62,7 @@ class View(Reporter):
     def begin(self, name: str, doing: str) -> None:
         """Show that a rung starts an activity."""
         self._now.pop(name, None)
-        self._now[name] = doing
+        self._now[name] = translate(doing)
         self._draw()
 
     def progress(self, name: str, status: str) -> None:
@@ -85,7 +87,7 @@ class View(Reporter):
 
     def show(self, results: Results) -> None:
         """New results."""
-        self._results = results
+        self._results = results = in_language(results)
         for rung in results.rungs:
             is_over = rung.state in ("done", "failed", "left out")
             if is_over and rung.name not in self._told and not self.is_live:
@@ -121,7 +123,7 @@ class View(Reporter):
             return
         table = Table(box=box.SIMPLE_HEAD, expand=False, pad_edge=False)
         for name in ("", "rung", "training", "scores so far"):
-            table.add_column(name, overflow="ellipsis", no_wrap=True)
+            table.add_column(say(name), overflow="ellipsis", no_wrap=True)
         for rung in self._results.rungs:
             doing = self._now.get(rung.name)
             state = "training" if doing and rung.state == "waiting" else rung.state
@@ -140,11 +142,15 @@ class View(Reporter):
 def cost_line(rung: Rung) -> str:
     """The cost of a rung, or why it is missing."""
     if rung.state != "done":
-        return rung.why or rung.state
+        return rung.why or say(rung.state)
     if not rung.tokens:
         return f"{rung.megabytes:,.1f} MB"
-    took = format_duration(rung.train_s) if rung.train_s >= 1 else f"{rung.train_s:.2f} s"
-    return f"{format_count(rung.tokens, 'tokens')} in {took}, {rung.megabytes:,.1f} MB"
+    short = say("{num} s", num=f"{rung.train_s:.2f}")
+    took = format_duration(rung.train_s) if rung.train_s >= 1 else short
+    return say(
+        "{tokens} in {time}, {size:,.1f} MB",
+        tokens=format_count(rung.tokens, say("tokens")), time=took, size=rung.megabytes,
+    )  # fmt: skip
 
 
 def scores_line(results: Results, name: str) -> str:
@@ -170,7 +176,7 @@ def score_tables(results: Results, width: int = 0) -> list[Any]:
     # The name of a baseline is broken between its words.
     titles += [word for task in results.tasks for name in task.baselines for word in name.split()]
     first = min(max(map(cell_len, titles)), _MOST_TITLE)
-    took = max(len("time"), *(len(_took(rung)) for rung in results.rungs))
+    took = max(cell_len(text) for text in (say("time"), *map(_took, results.rungs)))
     parts: list[list[tuple[Column, int]]] = [[]]
     used = 2 + first + _BETWEEN + took  # times are in the first part
     for task in results.tasks:
@@ -193,14 +199,15 @@ def _score_table(
     names = {task.name for task, _ in columns}
     has_few = any(cell.few_questions for cell in results.cells if cell.task in names)
     caption = "\n".join(
-        [f"{FEW_MARK} from fewer than {FEW} questions"] * has_few + [results.caveat]
+        [say("{mark} from fewer than {num} questions", mark=FEW_MARK, num=FEW)] * has_few
+        + [translate(results.caveat)]
     )
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, caption=Text(shown(caption)), caption_justify="left"
     )
-    table.add_column("rung", width=first, overflow="fold")
+    table.add_column(say("rung"), width=first, overflow="fold")
     if has_times:
-        table.add_column("time", justify="right", vertical="bottom", no_wrap=True)
+        table.add_column(say("time"), justify="right", vertical="bottom", no_wrap=True)
     for task, need in columns:
         table.add_column(Text(shown(task.title)), justify="right", vertical="bottom", width=need)
     tasks = [task for task, _ in columns]
@@ -215,7 +222,9 @@ def _score_table(
 
 
 def _took(rung: Rung) -> str:
-    return f"{rung.train_s:.1f} s" if rung.tokens else rung.state * (rung.state != "done")
+    if rung.tokens:
+        return say("{num} s", num=f"{rung.train_s:.1f}")
+    return say(rung.state) if rung.state != "done" else ""
 
 
 def _shown(results: Results, rung: str, task: Column) -> tuple[str, str]:

@@ -28,6 +28,13 @@ VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
 
 _PLACE = re.compile(r"\{(~?\w+)[^{}]*\}")
 _LETTER = re.compile("[^\\W\\d_]")
+# Full-width punctuation has its own space.
+_NEEDLESS = re.compile("(?<=[，。；：、？！（）“”]) | (?=[，。；：、？！（）“”])")
+# The sizes by which large numbers are written.
+SCALES: dict[Language, tuple[tuple[float, str], ...]] = {
+    "en": ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")),
+    "zh": ((1e12, "万亿"), (1e8, "亿"), (1e4, "万")),
+}
 
 
 def current() -> Language:
@@ -78,7 +85,10 @@ def _messages(language: Language) -> dict[str, str]:
 
 def say(template: str, /, **values: Any) -> str:
     """Fill a template with values, in the language in use."""
-    return catalogue(current(), "templates").get(template, template).format(**values)
+    known = catalogue(current(), "templates").get(template)
+    if known is None:
+        return template.format(**values)
+    return _NEEDLESS.sub("", known.format(**values))
 
 
 class _Pattern(NamedTuple):
@@ -96,7 +106,7 @@ def _patterns(language: Language) -> list[_Pattern]:
     for template, translation in _messages(language).items():
         texts = _PLACE.split(template)[::2]
         if len(texts) > 1 and _LETTER.search("".join(texts)):
-            places = [f"(?P<{name.strip('~')}>.*?)" for name in _PLACE.findall(template)]
+            places = [f"(?P<_{name.strip('~')}>.*?)" for name in _PLACE.findall(template)]
             parts = [re.escape(texts[0])]
             for place, text in zip(places, texts[1:], strict=True):
                 parts += [place, re.escape(text)]
@@ -122,6 +132,7 @@ def translate(text: str) -> str:
 def _filled(translation: str, found: re.Match[str]) -> str:
     def value(place: re.Match[str]) -> str:
         name = place[1].strip("~")
-        return translate(found[name]) if place[1].startswith("~") else found[name]
+        given = found[f"_{name}"]
+        return translate(given) if place[1].startswith("~") else given
 
-    return _PLACE.sub(value, translation)
+    return _NEEDLESS.sub("", _PLACE.sub(value, translation))

@@ -8,7 +8,7 @@ from functools import reduce
 
 from sememe.evaluation.results import FEW_MARK
 from sememe.ladder.results import Cell, Column
-from sememe.localization import say, translate
+from sememe.localization import SCALES, current, say, translate
 
 DASH = "–"
 # Not allowed in HTML or XML; a lone surrogate cannot even be written as UTF-8.
@@ -92,11 +92,11 @@ def duration(seconds: float) -> str:
 
 def count(number: float) -> str:
     """A large number with three digits: 431, 12.3 k, 4.56 M."""
-    for size, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+    for size, name in SCALES[current()]:
         if abs(number) >= size * 0.9995:
             value = number / size
             digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
-            return f"{value:.{digits}f}{name}"
+            return f"{value:.{digits}f} {name}"
     return f"{number:.0f}"
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sememe.ladder.results import Column, Results
+from sememe.ladder.results import Column, Results, WordsVisual
 from sememe.ladder.text import BUILT_IN
 from sememe.localization import translate
 
@@ -25,6 +25,19 @@ def in_language(results: Results) -> Results:
         tasks=[_task_in_language(task) for task in results.tasks],
         cells=[replace(cell, why=translate(cell.why)) for cell in results.cells],
         notes=[translate(note) for note in results.notes],
+        looks=replace(results.looks, pca=_words_in_language(results.looks.pca)),
+    )
+
+
+def _words_in_language(look: WordsVisual | None) -> WordsVisual | None:
+    if look is None:
+        return None
+    return WordsVisual(
+        groups={translate(name): words for name, words in look.groups.items()},
+        points={
+            rung: [point._replace(group=translate(point.group)) for point in points]
+            for rung, points in look.points.items()
+        },
     )
 
 

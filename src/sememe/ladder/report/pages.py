@@ -58,7 +58,7 @@ from sememe.ladder.report.tables import (
     sentence,
 )
 from sememe.ladder.results import Results
-from sememe.localization import current, say
+from sememe.localization import current, say, translate
 from sememe.progress import FEW
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
@@ -101,6 +101,7 @@ def _environment(finalize: Any, **options: Any) -> Environment:
         "plural": plural,
         "sentence": sentence,
         "task_facts": task_facts,
+        "translate": translate,
         "unit": unit,
     }
     return made

@@ -149,7 +149,7 @@ def reason(rung: Rung, cell: Cell | None) -> str:
 
 def state_text(rung: Rung) -> str:
     """The state of a rung without scores, in words."""
-    words = {"waiting": "not trained yet", "training": "being trained", "left out": "skipped"}
+    words = {"waiting": "not trained yet", "left out": "skipped"}
     head = say(words.get(rung.state, rung.state))
     return sentence(say("{state}: {why}", state=head, why=rung.why) if rung.why else head)
 
