@@ -54,6 +54,7 @@ class Kind(NamedTuple):
     home: str  # module:Class, imported when it is first used
     capabilities: tuple[str, ...]
     has_mapped_words: bool = False  # its folder opens as memory-mapped WordVectors
+    table: str = "rows"  # what it maps: a row per word, ngrams, or onehot, which has no rows
     # module:Class of its options, from which the command `sememe train KIND` is generated; the
     # older kinds have hand-written commands with further options.
     options: str = ""
@@ -79,11 +80,13 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
-    "onehot": Kind("one-hot vectors", "sememe.models.onehot.model:OneHot", _VECTORS, True),
+    "onehot": Kind(
+        "one-hot vectors", "sememe.models.onehot.model:OneHot", _VECTORS, True, "onehot"
+    ),
     "counts": Kind("co-occurrence counts", "sememe.models.counts.model:Counts", _VECTORS, True),
     "word2vec": Kind("word2vec", "sememe.models.word2vec.model:Word2Vec", _VECTORS, True),
     "glove": Kind("GloVe", "sememe.models.glove.model:GloVe", _VECTORS, True),
-    "fasttext": Kind("fastText", "sememe.models.fasttext.model:FastText", _VECTORS, True),
+    "fasttext": Kind("fastText", "sememe.models.fasttext.model:FastText", _VECTORS, True, "ngrams"),
     "doc2vec": Kind(
         "Doc2Vec",
         "sememe.models.doc2vec.model:Doc2Vec",

@@ -124,7 +124,8 @@ class ProgressTask:
         if now_s >= self._next_s:
             self._next_s = now_s + self._reporter._redraw(self, now_s)
 
-    def _mark(self, now_s: float) -> None:
+    def mark(self, now_s: float) -> None:
+        """Note how much is done at a time, for the rate."""
         self._marks.append((now_s, self.done))
         while len(self._marks) > 2 and now_s - self._marks[1][0] > _RATE_WINDOW_S:
             self._marks.popleft()
@@ -190,7 +191,7 @@ class ProgressTask:
 
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         """Remove the bar and print a summary."""
-        self._mark(time.monotonic())
+        self.mark(time.monotonic())
         self._reporter._close(self, has_failed=kind is not None)
 
 
@@ -247,7 +248,7 @@ class Reporter:
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
         """Redraw the task; return the seconds to wait until the next time."""
-        task._mark(now_s)
+        task.mark(now_s)
         if self._live is not None and task._bar is not None:
             status = " · ".join(task.describe()[1:] if task.total else task.describe())
             self._live.update(task._bar, total=task.total, completed=task.done, status=status)

@@ -34,6 +34,8 @@ LAZY_PARTS = (
     "sememe.text.words.select_tokens",  # workers that cut Chinese start without NumPy
     "sememe.text.stream.cut_texts",  # word vectors that are only looked up need no segmenter
     "sememe.tokens.subwords.training.train_engine",
+    "sememe.training.run.check_tensorboard",  # these load PyTorch
+    "sememe.models.huggingface.folder.convert_pickles",
 )
 
 
@@ -48,7 +50,10 @@ def trees() -> dict[str, ast.Module]:
 
 
 def imports(tree: ast.AST, *, in_functions: bool | None = None) -> Iterator[tuple[str, str, int]]:
-    """(module, name, line) of each import that runs; those for types alone are left out."""
+    """(module, name, line) of each import that runs; those for types alone are left out.
+
+    A module of ours that a call names as a string, such as imported("sememe.nn.layers", …), counts.
+    """
     inside = {
         id(node)
         for function in ast.walk(tree)
@@ -66,7 +71,11 @@ def imports(tree: ast.AST, *, in_functions: bool | None = None) -> Iterator[tupl
             continue
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                yield node.module or "", alias.name, node.lineno
+                yield "." * node.level + (node.module or ""), alias.name, node.lineno
+        elif isinstance(node, ast.Call) and named_in(node.func) & {"imported", "import_module"}:
+            module, *more = [getattr(one, "value", "") for one in node.args]
+            if isinstance(module, str) and module.startswith("sememe."):
+                yield module, more[0] if more else "", node.lineno
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, "", node.lineno
@@ -134,55 +143,140 @@ def doors() -> list[str]:
     ]
 
 
+def test_every_import_is_written_in_full():
+    """An import relative to its module would pass the other tests unseen."""
+    found = [
+        f"{module}:{line}"
+        for module, tree in trees().items()
+        for source, _, line in imports(tree)
+        if source.startswith(".")
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize("module", doors())
 def test_doors_import_only_public_classes_and_options(module: str):
     """Of models and tasks: the registry, a model's class or its options, and no parts of it."""
-    allowed = {*PROGRAMS, *(kind.home.partition(":")[0] for kind in KINDS.values())}
+    homes = {tuple(kind.home.split(":")) for kind in KINDS.values()}
     found = [
         f"{line}: {source} {name}"
         for source, name, line in imports(trees()[module])
-        if source.startswith(("sememe.models.", "sememe.tasks."))
-        and source not in allowed
+        if f"{source}.".startswith(("sememe.models.", "sememe.tasks."))
+        and (source, name) not in homes
+        and (source not in PROGRAMS or name.startswith("_"))
         and not source.endswith(".config")
     ]
     assert found == []
 
 
-# Files of fastText's folders, and the coder of a GPT, which frames its texts otherwise.
-KNOW_KINDS = {
-    "sememe.vectors.opening": ["manifest.get('kind') == 'fasttext'", "vectors.kind == 'fasttext'"],
-    "sememe.nn.encoders": ["self.kind == 'gpt'"],
-}
+@pytest.mark.parametrize("module", doors())
+def test_doors_leave_private_parts_alone(module: str):
+    """Attributes that begin with _ belong to the class that has them."""
+    found = [
+        ast.unparse(node)
+        for node in ast.walk(trees()[module])
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and node.attr not in ("_replace", "_asdict", "_fields", "_make")
+        and ast.unparse(node.value).partition(".")[0] not in ("self", "cls", "os", "typer")
+    ]
+    assert found == []
+
+
+# ---- nothing decides by what a model is -----------------------------------------------------
+
+MODEL_KINDS = {name for name, kind in KINDS.items() if "sememe.tasks" not in kind.home}
+CLASSES = {kind.home.partition(":")[2] for kind in KINDS.values()} | {"Model", "Task"}
+METHODS = set(dir(Model)) - set(dir(object))
+
+
+def strings_in(tree: ast.AST) -> set[str]:
+    """The strings in an expression."""
+    nodes = ast.walk(tree)
+    return {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def decisions(tree: ast.Module) -> Iterator[str]:
+    """What decides by a model's class, its methods or its kind."""
+    held, constants = {"kind"}, set()  # names for the kind of a model, and for a certain one
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, node.value
+            if isinstance(value, ast.Name | ast.Attribute) and "kind" in named_in(value):
+                held.add(name)
+            if isinstance(value, ast.Constant | ast.Tuple | ast.Set):
+                constants |= {name} - held if strings_in(value) & MODEL_KINDS else set()
+
+    def holds_kind(part: ast.AST) -> bool:
+        return bool(named_in(part) & held) or "kind" in strings_in(part)
+
+    def is_name(part: ast.AST) -> bool:
+        return bool(strings_in(part) & MODEL_KINDS or named_in(part) & constants)
+
+    for node in ast.walk(tree):
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+            names, words = (set().union(*map(of, parts)) for of in (named_in, strings_in))
+            is_listed = names & {"dir", "vars", "__dict__"} and words & METHODS
+            is_class = names & {"type", "__class__", "__name__"} and (names | words) & CLASSES
+            if is_listed or is_class:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Subscript):
+            parts = [node.value, node.slice] if isinstance(node.value, ast.Dict) else []
+        elif isinstance(node, ast.Match):
+            parts = [node.subject, *(case.pattern for case in node.cases)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_asking = node.func.attr in ("get", "startswith", "endswith", "index", "count")
+            parts = [node.func.value, *node.args] if is_asking else []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name, asked = node.func.id, node.args[1:2]
+            if name in ("hasattr", "getattr") and strings_in(asked[0]) & METHODS:
+                yield ast.unparse(node)
+            if name in ("isinstance", "issubclass") and named_in(asked[0]) & CLASSES:
+                yield ast.unparse(node)
+        for part in parts:
+            if is_name(part) and any(holds_kind(one) for one in parts if one is not part):
+                yield ast.unparse(node).partition("\n")[0]
+                break
 
 
 @pytest.mark.parametrize(
     "module", [name for name in trees() if not name.startswith(("sememe.models", "sememe.tasks"))]
 )
 def test_only_models_and_tasks_ask_for_kinds(module: str):
-    """No isinstance of a model, no hasattr of one, no comparison with the name of its kind.
+    """No isinstance or hasattr of a model, no choice by the name of its class or its kind.
 
     Names of tasks are also names of benchmarks' rows, which may be told apart by them.
     """
-    classes = {kind.home.partition(":")[2] for kind in KINDS.values()} | {"Model", "Task"}
-    kinds = {name for name, kind in KINDS.items() if "sememe.tasks" not in kind.home} | {"task"}
-    found = []
-    for node in ast.walk(trees()[module]):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            is_asked = node.func.id in ("hasattr", "getattr") and getattr(
-                node.args[1], "value", None
-            ) in set(dir(Model)) - set(dir(object))
-            is_class = node.func.id in ("isinstance", "issubclass")
-            if is_asked or (is_class and named_in(node.args[1]) & classes):
-                found.append(ast.unparse(node))
-        elif isinstance(node, ast.Compare) and "kind" in ast.unparse(node.left):
-            named = {
-                part.value
-                for side in (node.left, *node.comparators)
-                for part in getattr(side, "elts", [side])
-                if isinstance(part, ast.Constant)
-            }
-            if named & kinds:
-                found.append(ast.unparse(node))
-        elif isinstance(node, ast.Compare) and {"type", *classes} & named_in(node.left):
-            found += [ast.unparse(node)] * any(named_in(one) & classes for one in node.comparators)
-    assert found == KNOW_KINDS.get(module, [])
+    assert list(decisions(trees()[module])) == []
+
+
+CHEATS = """
+isinstance(model, WordVectors)
+isinstance(model, (Word2Vec, sememe.GloVe))
+type(model) is BERT
+type(model).__name__ == "BERT"
+model.__class__.__name__ in ("BERT", "GPT")
+hasattr(model, "fill")
+getattr(model, "fill", None)
+"fill" in dir(model)
+model.kind == "bert"
+"bert" == model.kind
+model.kind in {"bert", "gpt"}
+model.kind in frozenset(("bert", "gpt"))
+model.kind.startswith("bert")
+{"bert": 1, "gpt": 2}[model.kind]
+{"bert": 1}.get(model.kind)
+manifest.get("kind") == "fasttext"
+(name := model.kind) == "bert"
+own = model.kind; own == "gpt"
+OURS = ("bert", "gpt"); model.kind in OURS
+match model.kind:;  case "bert":;   pass
+"""
+
+
+@pytest.mark.parametrize("cheat", CHEATS.strip().splitlines())
+def test_a_choice_by_class_or_kind_is_found(cheat: str):
+    assert list(decisions(ast.parse(cheat.replace("; ", "\n"))))

@@ -110,7 +110,7 @@ class View(Reporter):
         self._redraw(task, time.monotonic())
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
-        task._mark(now_s)
+        task.mark(now_s)
         status = f"{task.label} " + " · ".join(task.describe())
         self.progress(next(reversed(self._now), ""), status)
         return _REDRAW_S if self._table is not None else 1.0

@@ -74,7 +74,7 @@ class _Messenger(Reporter):
         self._send, self.rung = send, ""
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
-        task._mark(now_s)
+        task.mark(now_s)
         self._send(Status(self.rung, f"{task.label} " + " · ".join(task.describe())))
         return _STATUS_S
 

@@ -149,11 +149,7 @@ class Coder(ABC):
     length: int  # maximum length of a sequence, marks included
     unknown_id: int  # of a word that has no tokens
     marks: SequenceMarks
-
-    @property
-    def is_gpt(self) -> bool:
-        """Whether sequences are for a GPT, whose last token has seen all others."""
-        return self.kind == "gpt"
+    is_gpt = False  # whether sequences are for a GPT, whose last token has seen all others
 
     @abstractmethod
     def encode(self, texts: Several[str]) -> list[Encoding]:

@@ -54,10 +54,16 @@ from sememe.vectors.subwords import (
 from sememe.vectors.wordvectors import WordVectors
 
 
+def table_of(manifest: Mapping[str, Any]) -> str:
+    """What the folder of a kind maps: rows, ngrams or onehot."""
+    kind = manifest.get("kind")
+    return KINDS[kind].table if isinstance(kind, str) and kind in KINDS else "rows"
+
+
 def subword_options(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """How a folder's words are composed of n-grams, or None if its vectors are complete."""
     options = manifest.get("subwords")
-    if options is None and manifest.get("kind") == "fasttext":
+    if options is None and table_of(manifest) == "ngrams":
         options = manifest.get("config")
     return options if isinstance(options, dict) else None
 
@@ -194,7 +200,7 @@ def load_folder(folder: Path, limit: int | None = None) -> WordVectors:
 
 def _map_vectors(folder: Path, manifest: dict[str, Any], limit: int | None) -> WordVectors:
     tensors = read_tensors(folder / TENSORS)
-    options, is_one_hot = subword_options(manifest), ONE_HOT in (manifest.get("kind"), *manifest)
+    options, is_one_hot = subword_options(manifest), ONE_HOT in (table_of(manifest), *manifest)
     if options is not None or is_one_hot:
         vocabulary = Vocabulary.from_tensors(tensors, folder / TENSORS)
         if options is not None:
@@ -303,7 +309,7 @@ def open_model(path: str | Path, limit: int | None = None) -> FastTextFile:
     # A compact table has no place in such a file: of it the words alone are written.
     if (
         limit is None
-        and vectors.kind == "fasttext"
+        and table_of(vectors.about) == "ngrams"
         and isinstance(vectors, SubwordVectors)
         and isinstance(vectors.subwords, NGrams)
     ):

@@ -179,6 +179,7 @@ class SubwordCoder(Coder):
 
     def __init__(self, tokenizer: SubwordTokenizer, kind: str, length: int) -> None:
         self.tokenizer, self.kind, self.length = tokenizer, kind, length
+        self.is_gpt = kind == "gpt"
         if kind == "bert":
             before, between = tokenizer.cls_id, tokenizer.sep_id
             after, self.unknown_id = between, tokenizer.unk_id
