@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError
+from sememe.frames import texts_of
 from sememe.machine import imported
 from sememe.notebook import html_table
 
@@ -307,6 +308,16 @@ def _checked(call: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _reads_frames(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `embed` so that its texts may be a Series, or a DataFrame with `columns`."""
+
+    @functools.wraps(call)
+    def answer(self: Model, texts: Any, *args: Any, columns: Any = None, **options: Any) -> Any:
+        return call(self, texts_of(texts, columns), *args, **options)
+
+    return answer
+
+
 # Methods that return floats. `predict` checks its scores before it turns them into labels.
 _NUMERIC = (
     "embed", "embed_words", "embed_spans", "embed_tokens", "embed_expected", "fill", "follows",
@@ -327,6 +338,8 @@ class Model:
         super().__init_subclass__(**more)
         for name in set(_NUMERIC) & set(vars(cls)):
             own = vars(cls)[name]
+            if name == "embed":
+                own = _reads_frames(own)
             is_property = isinstance(own, property)
             setattr(cls, name, property(_checked(own.fget)) if is_property else _checked(own))
 
@@ -380,10 +393,14 @@ class Model:
         """Move the model to a device (cpu, cuda, auto) and return it; word vectors stay put."""
         return self
 
+    @_reads_frames
     def embed(
         self, texts: Sequence[str], *, pool: str = "mean", layers: Any = "last"
     ) -> np.ndarray:
-        """One vector for each text, (texts, D)."""
+        """One vector for each text, (texts, D).
+
+        Texts are a list, a Series, or a DataFrame with the column that columns={"text": …} names.
+        """
         return self.answering("embed").embed(texts, pool=pool, layers=layers)
 
     @property

@@ -13,10 +13,18 @@ from typing import Any, NamedTuple
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.labelled.rows import Note, silent
+from sememe.frames import is_frame
 from sememe.text.headers import named_column, plain
 from sememe.text.settings import TextSettings
 from sememe.text.sources import STDIN, Corpus, Source, find_sources
-from sememe.text.tables import FileTable, at, is_path, numbered_lines, open_tables
+from sememe.text.tables import (
+    FileTable,
+    at,
+    frame_table,
+    is_path,
+    numbered_lines,
+    open_tables,
+)
 
 ROLES = ("source", "target")
 _NAMES = (
@@ -93,7 +101,7 @@ def read_pairs(
 ) -> ParallelPairs:
     """Read pairs from two files, or as many on either side, whose lines belong together.
 
-    Without a `target`, `source` is a table (tsv, csv, jsonl, parquet), or pairs from Python.
+    Without a `target`, `source` is a table (tsv, csv, jsonl, parquet), a DataFrame, or pairs.
     `columns` says which column is the source and which the target, by name or by number from 1.
     """
     if isinstance(source, ParallelPairs):
@@ -107,7 +115,7 @@ def read_pairs(
         files = _file_pairs(source, target)
         settings = TextSettings(encoding=encoding)
         return ParallelPairs(lambda: _aligned(files, settings), skip_bad=skip_bad, on_note=on_note)
-    if is_path(source):
+    if is_frame(source) or is_path(source):
         _refuse_stdin(source)
         told: list[str] = []
         return ParallelPairs(
@@ -137,7 +145,8 @@ def _files(side: Corpus) -> list[Path]:
 
 
 def _refuse_stdin(side: Any) -> None:
-    if side == STDIN or (isinstance(side, Sequence) and not isinstance(side, str) and "-" in side):
+    is_several = isinstance(side, Sequence) and not isinstance(side, str)
+    if (isinstance(side, str) and side == STDIN) or (is_several and STDIN in side):
         raise InputError("Parallel text is read more than once: name files, not standard input.")
 
 
@@ -176,7 +185,12 @@ def _from_tables(
             return True
         return len(names) > 1 and all(name in _LANGUAGES for name in known[:2])
 
-    for table in open_tables(paths, encoding=encoding, is_header=is_header):
+    tables: Iterable[FileTable] = (
+        [frame_table(paths)]
+        if is_frame(paths)
+        else open_tables(paths, encoding=encoding, is_header=is_header)
+    )
+    for table in tables:
         chosen = [_place(table, role, columns or {}) for role in ROLES]
         note = f"{table.name}: source = {chosen[0]}, target = {chosen[1]}."
         if note not in told:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe.errors import InputError
+from sememe.frames import is_frame
 from sememe.text.headers import column_parts, is_header, named_column
 from sememe.text.settings import TextSettings
 from sememe.text.sources import (
@@ -33,6 +34,7 @@ from sememe.text.tables import (
     Record,
     class_name,
     column_classes,
+    frame_table,
     json_table,
     numbered_lines,
     open_parquet,
@@ -224,6 +226,13 @@ def read_json(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]
     return from_rows(_json_texts(table, settings), bool(settings.label_column))
 
 
+def read_frame(frame: Any, settings: TextSettings) -> Generator[DocumentBatch, None, None]:
+    """Read one document from each row of a DataFrame."""
+    rows = _json_texts(frame_table(frame), settings)
+    for batch in from_rows(rows, bool(settings.label_column)):
+        yield batch._replace(num_bytes=len(batch.text))
+
+
 def _json_texts(table: FileTable, settings: TextSettings) -> Iterator[tuple[bytes, str | None]]:
     columns: list[list[str]] = []
     for record in table.records:
@@ -260,8 +269,11 @@ def read_table(source: Source, settings: TextSettings) -> Iterator[DocumentBatch
     return from_rows(_table_texts(source, settings), bool(settings.label_column))
 
 
-def open_columns(source: Source, settings: TextSettings) -> tuple[FileTable, list[list[str]]]:
-    """A table, and its columns of the text and, if it is read, of the label."""
+def open_columns(source: Any, settings: TextSettings) -> tuple[FileTable, list[list[str]]]:
+    """A table or a DataFrame, and its columns of the text and, if it is read, of the label."""
+    if is_frame(source):
+        table = frame_table(source)
+        return table, _columns(table, settings)
 
     def has_names(first: list[str], others: list[list[str]]) -> bool:
         # If columns are given by number, the cells decide whether the first row names them.

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sememe.errors import InputError
+from sememe.frames import SeriesTexts, is_frame, is_series
 from sememe.machine import available_cores, cache_dir, in_order
 from sememe.storage.folder import scratch_mark, write_file
 from sememe.text import documents, library
@@ -52,12 +53,16 @@ def segment(
 
     `corpus` is one or several paths, folders or globs, "-" for standard input, None for the
     built-in corpus, an iterable of str (documents), or an iterable of lists of str (tokenized
-    sentences: their words are used unchanged, each list one document). `on_bytes` is called with
+    sentences: their words are used unchanged, each list one document); a Series or a DataFrame of
+    pandas or polars, whose text is in the column that the settings name. `on_bytes` is called with
     the number of input bytes of each step.
     """
     workers = workers or available_cores()
     if corpus is None:
         return _cut(library.read(), settings, workers, on_bytes)
+    if is_frame(corpus):
+        records = _cut(documents.read_frame(corpus, settings), settings, workers, on_bytes)
+        return _not_empty(records, "the frame")
     names = _as_names(corpus)
     if names is None:
         records = _from_iterable(_checked(corpus), settings, workers, on_bytes)
@@ -72,6 +77,8 @@ def read(corpus: Any, settings: TextSettings) -> Iterator[DocumentBatch]:
         return library.read()
     if isinstance(corpus, Spool):
         return corpus.batches()
+    if is_frame(corpus):
+        return documents.read_frame(corpus, settings)
     names = _as_names(corpus)
     if names is None:
         return _read_iterable(_checked(corpus), settings)
@@ -112,7 +119,7 @@ class Spool:
 def _checked(corpus: Any) -> Iterable[Any]:
     if not isinstance(corpus, Iterable) or isinstance(corpus, Mapping):
         raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
-    return corpus
+    return SeriesTexts(corpus) if is_series(corpus) else corpus
 
 
 def _as_names(corpus: Any) -> list[str | Path] | None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe.errors import InputError, MissingExtraError
+from sememe.frames import column_names, rows_of
 from sememe.text.settings import Errors, TextSettings
 from sememe.text.sources import (
     BATCH_SIZE,
@@ -401,6 +402,15 @@ def class_name(value: Any, names: list[str]) -> Any:
     # -1 stands for a label that is not known.
     is_class = isinstance(value, int) and value < len(names)
     return (names[value] if value >= 0 else None) if is_class else value
+
+
+# ---- data frames --------------------------------------------------------------------------
+
+
+def frame_table(frame: Any) -> FileTable:
+    """A DataFrame as a table; its rows are numbered from 0, as in Python."""
+    records = (Record(row, f"row {index:,}") for index, row in enumerate(rows_of(frame)))
+    return FileTable("the frame", column_names(frame), True, records)
 
 
 # ---- lines with labels -------------------------------------------------------------------

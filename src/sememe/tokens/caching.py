@@ -194,12 +194,12 @@ def store_of(
     is_temporary = fingerprint is None and path is None
     if fingerprint is not None:
         fingerprint = json.loads(json.dumps(fingerprint | identity))  # as it will be read back
-    names = [corpus] if isinstance(corpus, (str, Path)) else corpus or []
     if path is not None:
         place = Path(path).absolute()
     elif is_temporary:
         place = temporary_place().absolute()
     else:
+        names = [corpus] if isinstance(corpus, (str, Path)) else corpus or []
         own = key_of([str(Path(name).absolute()) for name in names], key)
         place = (cache_dir() / "stores" / own).absolute()
     store = reuse(kind, place, fingerprint, lack, lambda: make(place, fingerprint), progress.note)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sememe.errors import InputError
 from sememe.examples.labelled.columns import Kind
+from sememe.frames import SeriesTexts, is_frame, is_series, rows_of
 from sememe.text.tables import FileTable, Record, flat
 
 Note = Callable[[str], None]
@@ -135,11 +136,9 @@ _SHAPES = {
 
 
 def items_of(data: Any) -> list[Any]:
-    """The rows of any iterable; frames of pandas and tables of Arrow give dicts."""
-    if hasattr(data, "to_pylist"):
-        return data.to_pylist()
-    if hasattr(data, "to_dict") and hasattr(data, "columns"):
-        return data.to_dict("records")
+    """The rows of any iterable; a DataFrame gives dicts, a Series texts."""
+    if is_frame(data) or is_series(data):
+        data = rows_of(data) if is_frame(data) else SeriesTexts(data)
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         raise InputError(
             f"Labelled data is a path or a list of rows, not of type {type(data).__name__}."

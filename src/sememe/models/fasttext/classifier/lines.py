@@ -7,7 +7,7 @@ columns named text and label, they are detected as for fine-tuning.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -20,8 +20,9 @@ import numpy as np
 from sememe.errors import InputError
 from sememe.examples.labelled.columns import as_text, choose_columns, described, is_header
 from sememe.examples.labelled.rows import BadRowError, Note, silent
+from sememe.frames import SeriesTexts, is_frame, is_series
 from sememe.machine import in_order
-from sememe.text.documents import DocumentBatch, open_columns, read
+from sememe.text.documents import DocumentBatch, open_columns, read, read_frame
 from sememe.text.settings import TextSettings
 from sememe.text.sources import (
     JSON_ENDINGS,
@@ -34,7 +35,7 @@ from sememe.text.sources import (
     utf8_blocks,
 )
 from sememe.text.stream import segmenter
-from sememe.text.tables import numbered_lines, open_table
+from sememe.text.tables import frame_table, numbered_lines, open_table
 from sememe.text.words import Records
 
 # As in Facebook's program: words are separated by blanks and keep their case.
@@ -73,13 +74,16 @@ def table_settings(
 
     The first table among the files decides; lines of `__label__x` need no columns.
     """
-    tables = [Source(found.path) for found in find_sources(source)] if is_path(source) else []
-    own = next((one for one in tables if one.format_ending in _TABLES), None)
-    if own is None or not Path(own.path).is_file():
-        return settings
-    table = open_table(
-        own, settings, lambda first, others: is_header(first, others, named, settings.columns)
-    )
+    if is_frame(source):
+        table = frame_table(source)
+    else:
+        tables = [Source(found.path) for found in find_sources(source)] if is_path(source) else []
+        own = next((one for one in tables if one.format_ending in _TABLES), None)
+        if own is None or not Path(own.path).is_file():
+            return settings
+        table = open_table(
+            own, settings, lambda first, others: is_header(first, others, named, settings.columns)
+        )
     records = list(islice(table.records, _LOOKED_AT))
     wanted = ("text", "label") if has_labels else ("text",)
     has_lists = any(isinstance(record.cells.get("label"), list) for record in records)
@@ -114,7 +118,9 @@ def read_blocks(
     note: Note = silent,
 ) -> Iterator[bytes]:
     """Read labelled files or rows (without labels: texts) as blocks of complete lines."""
-    if is_path(source) and has_labels:
+    if is_frame(source):
+        blocks = _from_rows(_of_table(read_frame(source, settings), "The frame", prefix, note))
+    elif is_path(source) and has_labels:
         blocks = _from_files(find_sources(source), settings, prefix, note)
     elif has_labels:
         blocks = _from_rows(_labelled(source, prefix))
@@ -128,9 +134,9 @@ def read_rows(
 ) -> Iterator[tuple[Mapping[str, Any], str, str]]:
     """All columns of every row or line of files, its text ("" for a bad row), and its file."""
     num_bad = num_empty = 0
-    for found in find_sources(source):
-        own = Source(found.path)
-        if own.format_ending not in _TABLES:
+    files = [] if is_frame(source) else [Source(found.path) for found in find_sources(source)]
+    for own in files or [source]:
+        if files and own.format_ending not in _TABLES:
             lines = numbered_lines(own, settings)
             yield from (({"text": line}, line.strip() and line, own.name) for _, line in lines)
             continue
@@ -143,7 +149,7 @@ def read_rows(
             text = " ".join(filter(None, parts))
             num_bad += is_bad
             num_empty += not (text or is_bad)
-            yield record.cells, text, own.name
+            yield record.cells, text, table.name
     if num_bad or num_empty:
         note(f"{num_bad:,} bad rows and {num_empty:,} rows with an empty text get no label.")
 
@@ -154,7 +160,8 @@ def _from_files(
     for found in sources:
         source = Source(found.path)
         if source.format_ending in _TABLES:
-            yield from _from_rows(_of_table(found, settings, prefix, note))
+            batches = read([found], settings)
+            yield from _from_rows(_of_table(batches, str(found.path), prefix, note))
         else:
             yield from _raw_lines(utf8_blocks(source, settings))
 
@@ -175,9 +182,11 @@ def _raw_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(kept)
 
 
-def _of_table(found: FoundSource, settings: TextSettings, prefix: str, note: Note) -> Iterator[str]:
+def _of_table(
+    batches: Generator[DocumentBatch, None, None], name: str, prefix: str, note: Note
+) -> Iterator[str]:
     num_empty = 0
-    with closing(read([found], settings)) as batches:
+    with closing(batches):
         for batch in batches:
             bounds = pairwise([0, *batch.ends.tolist()])
             for (start, end), label in zip(bounds, batch.labels or repeat(""), strict=False):
@@ -185,7 +194,7 @@ def _of_table(found: FoundSource, settings: TextSettings, prefix: str, note: Not
                 num_empty += not text.strip()
                 yield _row_line(text, _several(label), prefix)
     if num_empty:
-        note(f"{found.path}: {num_empty:,} rows have an empty text; a label there has no basis.")
+        note(f"{name}: {num_empty:,} rows have an empty text; a label there has no basis.")
 
 
 def _several(label: str) -> list[str]:
@@ -214,7 +223,7 @@ def _labelled(rows: Any, prefix: str) -> Iterator[str]:
 
 
 def _texts(texts: Any) -> Iterator[str]:
-    for index, text in enumerate(texts):
+    for index, text in enumerate(SeriesTexts(texts) if is_series(texts) else texts):
         if not isinstance(text, str):
             raise InputError(f"Text {index} is of type {type(text).__name__}; texts must be str.")
         yield one_line(text) + "\n"

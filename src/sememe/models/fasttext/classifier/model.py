@@ -15,6 +15,7 @@ from sememe.card import write_manifest
 from sememe.contract import Model, PredictedRow, label_cells, label_columns
 from sememe.errors import ArtifactError, OptionError, WriteError
 from sememe.examples.labelled.rows import Note, silent
+from sememe.frames import is_frame, texts_of
 from sememe.machine import provenance
 from sememe.models.fasttext.classifier import training, tuning
 from sememe.models.fasttext.classifier.config import LABEL_PREFIX, FastTextClassifierConfig
@@ -127,7 +128,7 @@ class FastTextClassifier(Model):
         progress: Reporter | bool | None = None,
         **text_options: Any,
     ) -> FastTextClassifier:
-        """Train on `train`: files of `__label__x text` lines, tables, or rows (text, label).
+        """Train on `train`: `__label__x text` lines, tables, a DataFrame, or rows (text, label).
 
         Words are separated by blanks, as in Facebook's program, unless text settings such as
         language="zh" or lowercase=True are given. `start` gives pretrained vectors; `validation` is
@@ -239,12 +240,22 @@ class FastTextClassifier(Model):
         self.history, self.plan = other.history, other.plan
         self.adopt(other.weights)
 
-    def predict(self, data: str | Iterable[str], k: int = 1, threshold: float = 0.0) -> Any:
+    def predict(
+        self,
+        data: str | Iterable[str],
+        k: int = 1,
+        threshold: float = 0.0,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> Any:
         """The `k` most likely labels of a text, or a list of them for each of many texts.
 
-        Labels below the probability `threshold` are dropped; k = -1 gives all.
+        Labels below the probability `threshold` are dropped; k = -1 gives all. Of a DataFrame,
+        `columns={"text": "body"}` names the column; by default it is that of the training rows.
         """
-        texts = [data] if isinstance(data, str) else data
+        if is_frame(data):
+            columns = columns or {"text": self.text.text_column}
+        texts = [data] if isinstance(data, str) else texts_of(data, columns)
         blocks = read_blocks(
             texts, self.text, self.config.label_prefix, self.config.num_workers, has_labels=False
         )

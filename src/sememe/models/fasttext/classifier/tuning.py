@@ -17,6 +17,7 @@ import numpy as np
 
 from sememe.errors import DivergedError, OptionError
 from sememe.examples.labelled.rows import silent
+from sememe.frames import is_frame
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.lines import is_path, label_name
 from sememe.models.fasttext.classifier.prediction import LabelsResult
@@ -143,7 +144,7 @@ def tune(
         raise OptionError("autotune cannot begin with given vectors: leave start out.")
     seconds, goal = parse_duration(duration, "autotune"), TuningMetric.parse(metric)
     # Rows may come from a generator, which could be read once only.
-    train, validation = (s if is_path(s) else list(s) for s in (train, validation))
+    train, validation = (s if is_path(s) or is_frame(s) else list(s) for s in (train, validation))
     search = _TrialSearch(model, train, validation, goal, time.monotonic() + seconds, request)
     with request.reporter.task("tuning", None, "trials") as task:
         try:
