@@ -47,7 +47,7 @@ def rows_of(frame: Any) -> Iterator[dict[str, Any]]:
 
 
 class SeriesTexts:
-    """The texts of a Series, which can be read again and again; what is missing is empty."""
+    """The texts of a Series, which can be read repeatedly; what is missing is empty."""
 
     def __init__(self, series: Any) -> None:
         self._series = series
