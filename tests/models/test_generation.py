@@ -19,7 +19,7 @@ PROMPTS = ["The cat", "语言模型", "The animal did not cross the", ""]
 def test_memory_changes_nothing_even_past_the_window(gpt, bpe, temperature):
     options = {"max_tokens": 60, "temperature": temperature, "seed": 5}
     with_memory = generate(gpt, bpe, PROMPTS, **options)
-    without = generate(gpt, bpe, PROMPTS, use_memory=False, **options)
+    without = generate(gpt, bpe, PROMPTS, use_cache=False, **options)
     assert with_memory == without
     assert any(len(bpe.encode(text).ids) > gpt.config.max_length for text in with_memory)
 
@@ -31,7 +31,7 @@ def test_no_row_is_longer_than_those_of_the_training(gpt, bpe, monkeypatch):
     monkeypatch.setattr(
         type(gpt), "forward", lambda own, ids: (lengths.append(ids.shape[1]), forward(own, ids))[1]
     )
-    generate(gpt, bpe, PROMPTS, max_tokens=20, temperature=0.0, use_memory=False)
+    generate(gpt, bpe, PROMPTS, max_tokens=20, temperature=0.0, use_cache=False)
     assert max(lengths) == 8
     lengths.clear()
     suggest(gpt, bpe, "the " * 12)

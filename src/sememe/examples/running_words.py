@@ -22,11 +22,6 @@ _UNSEEN = (ch.SPACE, ch.NEWLINE, ch.FORMAT)
 
 
 @cache
-def _kind(char: str) -> int:
-    return ch.classify(char) & ch.CLASS_MASK
-
-
-@cache
 def _cluster() -> Any:
     import regex
 
@@ -40,7 +35,7 @@ def word_places(
 
     With `by_character` Latin words and numbers are split as well.
     """
-    kinds = [_kind(char) for char in text]
+    kinds = [ch.char_class(char) for char in text]
     cuts = sorted(set(borders))
     places: list[Place] = []
     index = cut = 0

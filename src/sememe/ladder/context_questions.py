@@ -20,6 +20,7 @@ from sememe.ladder.plan import LadderPlan
 from sememe.ladder.reading import NO_CHANCES, NO_VECTORS, RungAnswer, RungModel, Words, cut
 from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText, sentences_of
+from sememe.metrics.perplexity import perplexity
 
 CONTEXT = "mean of the other words"
 CENTERED = "mean of the other words, centered"
@@ -133,9 +134,8 @@ def sample_documents(text: LadderText, num_words: int) -> list[Document]:
     return found
 
 
-def perplexity(logs_N: np.ndarray) -> float:
-    """The perplexity of words with these log probabilities."""
-    return math.exp(min(-float(logs_N.mean()), 700.0)) if len(logs_N) else math.nan
+def _mean_loss(logs_N: np.ndarray) -> float:
+    return -float(logs_N.mean()) if len(logs_N) else math.nan
 
 
 class PerplexityQuestion:
@@ -150,7 +150,7 @@ class PerplexityQuestion:
         self._is_asked_N = np.array([word in self.known for word in words], bool)
         counts = np.asarray(vocabulary.counts, np.float64)
         asked = [vocabulary.id(word) for word in words if word in self.known]
-        by_frequency = perplexity(np.log(counts[asked] / counts.sum()))
+        by_frequency = perplexity(_mean_loss(np.log(counts[asked] / counts.sum())))
         self.task = Column(
             name="perplexity",
             title="perplexity",
@@ -175,7 +175,7 @@ class PerplexityQuestion:
         logs_N = np.concatenate([np.empty(0), *rung.model.word_log_probs(given)])[self._is_asked_N]
         if lacks := int(np.isnan(logs_N).sum()):
             return RungAnswer(why=f"{lacks:,} of the test words are not in its vocabulary.")
-        return RungAnswer([perplexity(logs_N)], len(logs_N))
+        return RungAnswer([perplexity(_mean_loss(logs_N))], len(logs_N))
 
 
 class HiddenQuestion:

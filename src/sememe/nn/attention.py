@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sememe.nn.kv_cache import LayerMemory, SourceMemory
+from sememe.nn.kv_cache import LayerCache, SourceCache
 from sememe.nn.layers import Linear, drawn, drop_out
 from sememe.nn.rows import RowLayout
 
@@ -318,10 +318,10 @@ class SelfAttention(nn.Module):
         mixed_BHTK, weights_BHTS = attend(queries, keys, values, mask_TS=mask)
         return self.output(rows.flat(mixed_BHTK.transpose(1, 2)).flatten(1)), weights_BHTS
 
-    def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: LayerMemory) -> Tensor:
+    def extend(self, hidden_ND: Tensor, places_BT: Tensor, cache: LayerCache) -> Tensor:
         """The output of `forward` for tokens at these positions, the rest from the cache."""
         queries, keys, values = self.project(hidden_ND).unflatten(0, places_BT.shape).unbind(2)
-        keys_BSHK, values_BSHK = memory.extend(places_BT, keys, values)
+        keys_BSHK, values_BSHK = cache.extend(places_BT, keys, values)
         is_past_BTS = (
             torch.arange(keys_BSHK.shape[1], device=places_BT.device) <= places_BT[..., None]
         )
@@ -362,27 +362,27 @@ class CrossAttention(nn.Module):
         self, hidden_ND: Tensor, rows: RowLayout, source: AttendedSource
     ) -> tuple[Tensor, Tensor]:
         """The output of `forward` without dropout, and the attention weights, (B, H, T, S)."""
-        memory = self.remember(source)
+        cache = self.project(source)
         queries_BHTK = rows.padded(self._queries(hidden_ND)).transpose(1, 2)
         mixed_BHTK, weights_BHTS = attend(
-            queries_BHTK, memory.keys_BHSK, memory.values_BHSK, mask_TS=memory.mask
+            queries_BHTK, cache.keys_BHSK, cache.values_BHSK, mask_TS=cache.mask
         )
         return self.output(rows.flat(mixed_BHTK.transpose(1, 2)).flatten(1)), weights_BHTS
 
-    def remember(self, source: AttendedSource) -> SourceMemory:
-        """The keys and values of sources, for `recall`."""
+    def project(self, source: AttendedSource) -> SourceCache:
+        """The keys and values of sources, for `attend_cached`."""
         keys, values = source.rows.padded(self._project(source.hidden_MD)).permute(2, 0, 3, 1, 4)
-        return SourceMemory(keys, values, row_mask(source.rows, False, keys.device))
+        return SourceCache(keys, values, row_mask(source.rows, False, keys.device))
 
-    def recall(self, hidden_ND: Tensor, memory: SourceMemory) -> Tensor:
+    def attend_cached(self, hidden_ND: Tensor, cache: SourceCache) -> Tensor:
         """The output of `forward` for rows of equal length, with cached sources, (N, D).
 
         Consecutive rows may share a source: N is a multiple of the number of sources.
         """
-        queries_BTHK = self._queries(hidden_ND).unflatten(0, (len(memory.keys_BHSK), -1))
+        queries_BTHK = self._queries(hidden_ND).unflatten(0, (len(cache.keys_BHSK), -1))
         mixed_BHTK = functional.scaled_dot_product_attention(
-            queries_BTHK.transpose(1, 2), memory.keys_BHSK, memory.values_BHSK,
-            attn_mask=memory.mask,
+            queries_BTHK.transpose(1, 2), cache.keys_BHSK, cache.values_BHSK,
+            attn_mask=cache.mask,
         )  # fmt: skip
         return self.output(mixed_BHTK.transpose(1, 2).flatten(0, 1).flatten(1))
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from sememe.nn.attention import AttendedSource, CrossAttention, SelfAttention
-from sememe.nn.kv_cache import LayerMemory, Memory
+from sememe.nn.kv_cache import KVCache, LayerCache
 from sememe.nn.layers import LayerNorm, Linear, draw_keys, drop
 from sememe.nn.rows import RowLayout, padded_rows
 from sememe.training.config import TransformerConfig
@@ -57,7 +57,8 @@ class Block(nn.Module):
             config.width, config.num_heads, dropout=config.attention_dropout, is_causal=is_causal
         )
         self.attention_norm = LayerNorm(config.width, eps=config.norm_eps)
-        self.crossing: Any = None  # a CrossAttention, where there is a source
+        # Saved files call it `crossing`: a CrossAttention, where there is a source.
+        self.crossing: Any = None
         if has_source:
             self.crossing = CrossAttention(
                 config.width, config.num_heads, dropout=config.attention_dropout
@@ -82,10 +83,10 @@ class Block(nn.Module):
         def attention(x_ND: Tensor) -> Tensor:
             return self.attention(x_ND, rows, wanted_M)
 
-        def crossing(x_ND: Tensor) -> Tensor:
+        def cross_attention(x_ND: Tensor) -> Tensor:
             return self.crossing(x_ND, rows, source)
 
-        return self._around(attention, crossing, hidden_ND, keys, wanted_M)
+        return self._around(attention, cross_attention, hidden_ND, keys, wanted_M)
 
     def maps(
         self, hidden_ND: Tensor, rows: RowLayout, source: AttendedSource | None = None
@@ -101,27 +102,27 @@ class Block(nn.Module):
             maps.append(weights_BHTS)
             return mixed_ND
 
-        def crossing(x_ND: Tensor) -> Tensor:
+        def cross_attention(x_ND: Tensor) -> Tensor:
             mixed_ND, weights_BHTS = self.crossing.maps(x_ND, rows, source)
             maps.append(weights_BHTS)
             return mixed_ND
 
-        return self._around(attention, crossing, hidden_ND), maps[-1]
+        return self._around(attention, cross_attention, hidden_ND), maps[-1]
 
-    def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: LayerMemory) -> Tensor:
+    def extend(self, hidden_ND: Tensor, places_BT: Tensor, cache: LayerCache) -> Tensor:
         """The output of `forward` for tokens after those in the cache, (N, D)."""
 
-        def crossing(x_ND: Tensor) -> Tensor:
-            return self.crossing.recall(x_ND, memory.source)
+        def cross_attention(x_ND: Tensor) -> Tensor:
+            return self.crossing.attend_cached(x_ND, cache.source)
 
         return self._around(
-            lambda x_ND: self.attention.extend(x_ND, places_BT, memory), crossing, hidden_ND
+            lambda x_ND: self.attention.extend(x_ND, places_BT, cache), cross_attention, hidden_ND
         )
 
     def _around(
         self,
         attention: Callable[[Tensor], Tensor],
-        crossing: Callable[[Tensor], Tensor],
+        cross_attention: Callable[[Tensor], Tensor],
         hidden_ND: Tensor,
         keys: Tensor | None = None,
         wanted_M: Tensor | None = None,
@@ -134,7 +135,7 @@ class Block(nn.Module):
         if not self.is_prenorm:
             hidden_ND = self.attention_norm(hidden_ND)
         if self.crossing is not None:
-            hidden_ND = self._added(crossing, self.crossing_norm, hidden_ND, middle[0])
+            hidden_ND = self._added(cross_attention, self.crossing_norm, hidden_ND, middle[0])
         return self._added(self.feed_forward, self.feed_forward_norm, hidden_ND, last)
 
     def _added(
@@ -219,9 +220,9 @@ class Stack(nn.Module):
             maps.append(weights_BHTS)
         return maps
 
-    def extend(self, hidden_ND: Tensor, places_BT: Tensor, memory: Memory) -> Tensor:
+    def extend(self, hidden_ND: Tensor, places_BT: Tensor, cache: KVCache) -> Tensor:
         """Run tokens after those in the cache through every block, (N, D)."""
-        for block, layer in zip(self, memory.layers, strict=True):
+        for block, layer in zip(self, cache.layers, strict=True):
             hidden_ND = block.extend(hidden_ND, places_BT, layer)
         return hidden_ND
 

@@ -16,25 +16,25 @@ from torch.nn import functional
 from sememe.training.config import TransformerConfig
 
 
-class SourceMemory(NamedTuple):
+class SourceCache(NamedTuple):
     """The keys and values of sources in one layer, computed once for all steps of a decoder."""
 
     keys_BHSK: Tensor
     values_BHSK: Tensor
     mask: Tensor | None  # (B, 1, 1, S): False where a source has ended
 
-    def choose(self, rows_C: Tensor) -> SourceMemory:
+    def choose(self, rows_C: Tensor) -> SourceCache:
         """The cache of only these rows."""
         mask = None if self.mask is None else self.mask[rows_C]
-        return SourceMemory(self.keys_BHSK[rows_C], self.values_BHSK[rows_C], mask)
+        return SourceCache(self.keys_BHSK[rows_C], self.values_BHSK[rows_C], mask)
 
 
-class LayerMemory:
+class LayerCache:
     """The keys and values of one layer, (B, S, H, K), and those of its source."""
 
     def __init__(self, keys_BSHK: Tensor, values_BSHK: Tensor) -> None:
         self.keys_BSHK, self.values_BSHK = keys_BSHK, values_BSHK
-        self.source: SourceMemory | None = None
+        self.source: SourceCache | None = None
         self.num_used = 0
 
     def extend(
@@ -61,7 +61,7 @@ class LayerMemory:
         self.values_BSHK = self.values_BSHK.index_select(0, rows_C)
 
 
-class Memory:
+class KVCache:
     """The keys and values of every layer of a network."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Memory:
         head_size = config.width // config.num_heads
         shape = num_rows, num_places, config.num_heads, head_size
         self.layers = [
-            LayerMemory(*(torch.zeros(shape, device=device, dtype=dtype) for _ in range(2)))
+            LayerCache(*(torch.zeros(shape, device=device, dtype=dtype) for _ in range(2)))
             for _ in range(config.num_layers)
         ]
 

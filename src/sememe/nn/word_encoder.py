@@ -89,9 +89,9 @@ class WordEncoder(Encoder):
         is_frozen: bool = False,
         reader_width: int = 0,
         dropout: float = 0.1,
-        beside: int = 0,
+        extra_width: int = 0,
     ) -> None:
-        """`beside` is the number of further dimensions that a reader gets."""
+        """`extra_width` is the number of further dimensions that a reader gets."""
         super().__init__()
         self.lexicon, self.reads, self.dropout = lexicon, reads, dropout
         # One-hot rows cannot be frozen: the matrix above them is trained.
@@ -105,7 +105,7 @@ class WordEncoder(Encoder):
         self.register_buffer("center_D", torch.zeros(width))
         self.register_buffer("table_WD", torch.zeros(0, width), persistent=False)
         self.register_buffer("is_known_W", torch.zeros(0, dtype=torch.bool), persistent=False)
-        width += beside + (reads == "roles")
+        width += extra_width + (reads == "roles")
         self.reader: BiLSTM | CrossReader | None = None
         if reader_width and reads in ("texts", "question"):
             self.reader = CrossReader(width, reader_width)

@@ -78,6 +78,12 @@ def classify(char: str) -> int:
     return SPACE if char.isspace() else _CATEGORIES.get(unicodedata.category(char), OTHER)
 
 
+@cache
+def char_class(char: str) -> int:
+    """The class of one character, without its case flags."""
+    return classify(char) & CLASS_MASK
+
+
 def is_han(char: str) -> bool:
     """Whether a character is Chinese (also used in Japanese and Korean texts)."""
     return any(first <= ord(char) <= last for first, last in _HAN)

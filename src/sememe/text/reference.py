@@ -34,7 +34,7 @@ def state_after(state: int, char: str, previous_word: str, before_word: str) -> 
     `previous_word` is the source of the word that ends right before `char`, empty if there is none,
     and `before_word` the character before that word.
     """
-    kind = ch.classify(char) & ch.CLASS_MASK
+    kind = ch.char_class(char)
     if kind in (ch.NEWLINE, ch.FULL_STOP) or state == ch.MUST_BREAK:
         return ch.MUST_BREAK
     if kind == ch.TERMINATOR:
@@ -70,7 +70,7 @@ def breaks_before(state: int, char: str) -> bool:
 
 def word_end(document: str, start: int) -> int:
     """Where the word that starts at `start` ends, by the rule above."""
-    kinds = [ch.classify(char) & ch.CLASS_MASK for char in document[start:]]
+    kinds = [ch.char_class(char) for char in document[start:]]
     return start + end_among(kinds, 0)
 
 
@@ -81,7 +81,7 @@ def _steps(document: str, settings: TextSettings) -> Iterator[tuple[int, int, in
     state, i, previous_word, before_word = ch.CLEAR, 0, "", ""
     while i < len(document):
         char = document[i]
-        if ch.classify(char) & ch.CLASS_MASK in _STARTS:
+        if ch.char_class(char) in _STARTS:
             end = word_end(document, i)
             yield i, end, state
             state, previous_word = ch.CLEAR, document[i:end]
@@ -149,7 +149,7 @@ def _cuts(document: str, settings: TextSettings) -> list[int]:
 def _next_state(
     state: int, char: str, previous_word: str, before_word: str, settings: TextSettings
 ) -> int:
-    kind = ch.classify(char) & ch.CLASS_MASK
+    kind = ch.char_class(char)
     if kind == ch.NEWLINE or state == ch.MUST_BREAK:
         return ch.MUST_BREAK
     if not settings.sentences:
@@ -189,4 +189,4 @@ def _joined_letters(tokens: list[str]) -> list[str]:
 
 
 def _is_alphabetic(char: str) -> bool:
-    return bool(char) and ch.classify(char) & ch.CLASS_MASK in (ch.LETTER, ch.DIGIT)
+    return bool(char) and ch.char_class(char) in (ch.LETTER, ch.DIGIT)

@@ -147,7 +147,7 @@ class ELMoEncoder(WordEncoder):
         config = opened.network.config
         super().__init__(
             lexicon, reads=reads, is_frozen=is_frozen or not lexicon.dim,
-            reader_width=reader_width, dropout=dropout, beside=2 * config.width,
+            reader_width=reader_width, dropout=dropout, extra_width=2 * config.width,
         )  # fmt: skip
         self._frozen, self.features = _Frozen(opened), features
         self.mix = None if features not in ("", "mix") else Mix(config.num_layers + 1)

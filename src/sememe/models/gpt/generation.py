@@ -15,7 +15,7 @@ from sememe.contract import checked_finite
 from sememe.errors import InputError, OptionError
 from sememe.models.gpt.config import Sampling
 from sememe.models.gpt.network import GPTNetwork
-from sememe.nn.kv_cache import Memory
+from sememe.nn.kv_cache import KVCache
 from sememe.options import changed
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
@@ -73,18 +73,18 @@ def continue_rows(
     tokenizer: SubwordTokenizer,
     prompts: Sequence[str],
     *,
-    use_memory: bool = True,
+    use_cache: bool = True,
     **options: Any,
 ) -> Iterator[list[int | None]]:
     """Yield the next token of every prompt, step by step; None for a text that has ended.
 
-    Without `use_memory` everything is recomputed at each step: slow, with the same result.
+    Without `use_cache` everything is recomputed at each step: slow, with the same result.
     """
     sampling = changed(Sampling(), "generate", options)
     rows = [_prompt_ids(network, tokenizer, prompt) for prompt in prompts]
     device = network.embedding.tokens.weight.device
     choices = [_Choice(sampling, sampling.seed + index) for index in range(len(rows))]
-    window = _Window(network, rows, device, use_memory)
+    window = _Window(network, rows, device, use_cache)
     has_ended = [False] * len(rows)
     for _ in range(sampling.max_tokens):
         # A network may have more rows than its tokenizer has tokens: those represent no text.
@@ -146,26 +146,26 @@ class _Window:
     """The part of growing rows that the network sees, and its cached keys and values."""
 
     def __init__(
-        self, network: GPTNetwork, rows: list[list[int]], device: torch.device, use_memory: bool
+        self, network: GPTNetwork, rows: list[list[int]], device: torch.device, use_cache: bool
     ) -> None:
         self.network, self.rows, self.device = network, rows, device
-        self.use_memory = use_memory
+        self.use_cache = use_cache
         self.starts = [0] * len(rows)
-        self.memory: Memory | None = None
+        self.cache: KVCache | None = None
 
     @torch.no_grad()
     def next_logits(self) -> Tensor:
         """Score the next token of every row, (B, V)."""
         self._roll()
         lengths_B = torch.tensor(self._lengths(), device=self.device)
-        if self.memory is None or not self.use_memory:
+        if self.cache is None or not self.use_cache:
             hidden_BTD = self._first_pass(max(self._lengths()))
             last_BD = hidden_BTD[torch.arange(len(self.rows)), lengths_B - 1]
         else:
             ids_B1 = torch.tensor([[row[-1]] for row in self.rows], device=self.device)
             places_B1 = (lengths_B - 1)[:, None]
-            self.memory.use(max(self._lengths()))
-            last_BD = self.network.extend(ids_B1, places_B1, self.memory)[:, 0]
+            self.cache.use(max(self._lengths()))
+            last_BD = self.network.extend(ids_B1, places_B1, self.cache)[:, 0]
         return self.network.next_logits(last_BD)
 
     def _lengths(self) -> list[int]:
@@ -177,18 +177,18 @@ class _Window:
         for index, row in enumerate(self.rows):
             if len(row) - self.starts[index] > limit:
                 self.starts[index] = len(row) - limit // 2 - 1
-                self.memory = None
+                self.cache = None
 
     def _first_pass(self, num_tokens: int) -> Tensor:
         ids_BT = torch.zeros(len(self.rows), num_tokens, dtype=torch.int64, device=self.device)
         for index, (row, start) in enumerate(zip(self.rows, self.starts, strict=True)):
             ids_BT[index, : len(row) - start] = torch.tensor(row[start:])
-        if not self.use_memory:
+        if not self.use_cache:
             return self.network(ids_BT)
-        self.memory = Memory(
+        self.cache = KVCache(
             self.network.config, len(self.rows), self.network.config.max_length,
             device=self.device, dtype=self.network.precision,
         )  # fmt: skip
-        self.memory.use(num_tokens)
+        self.cache.use(num_tokens)
         places_BT = torch.arange(num_tokens, device=self.device).expand_as(ids_BT)
-        return self.network.extend(ids_BT, places_BT, self.memory)
+        return self.network.extend(ids_BT, places_BT, self.cache)

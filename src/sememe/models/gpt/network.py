@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from sememe.examples.batches import Batch
 from sememe.models.gpt.config import GPTConfig
 from sememe.nn.blocks import CompiledObjective, Stack, TokenNetwork
-from sememe.nn.kv_cache import Memory
+from sememe.nn.kv_cache import KVCache
 from sememe.nn.layers import LayerNorm, Positions, drop_out, initialise, table_logits, tied_table
 from sememe.nn.rows import GPTInputs, gpt_inputs
 from sememe.nn.softmax import metrics_of, score_tokens
@@ -62,13 +62,13 @@ class GPTNetwork(TokenNetwork):
                     for part in (block.attention.output, block.feed_forward.output):
                         part.weight.div_(math.sqrt(2 * config.num_layers))
 
-    def extend(self, ids_BT: Tensor, places_BT: Tensor, memory: Memory) -> Tensor:
+    def extend(self, ids_BT: Tensor, places_BT: Tensor, cache: KVCache) -> Tensor:
         """Vectors of tokens at these positions, given cached earlier tokens, (B, T, D).
 
         Equal to `forward` on the complete rows; caches the new tokens.
         """
         hidden_ND = self.embed(ids_BT.flatten(), None, places_BT.flatten())
-        hidden_ND = self.norm(self.stack.extend(hidden_ND, places_BT, memory))
+        hidden_ND = self.norm(self.stack.extend(hidden_ND, places_BT, cache))
         return hidden_ND.unflatten(0, ids_BT.shape)
 
     def next_logits(self, hidden_MD: Tensor) -> Tensor:

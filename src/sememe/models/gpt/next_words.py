@@ -48,7 +48,7 @@ def suggest(
     if count < 1:
         raise OptionError(f"count must be at least 1, not {count}.")
     pieces = _pieces(tokenizer)
-    if text and _kind(text[-1]) == ch.IDEOGRAPH:
+    if text and ch.char_class(text[-1]) == ch.IDEOGRAPH:
         return _without_spaces(network, tokenizer, pieces, text, count)
     given, begun = _split(text)
     search = WordSearch(network, tokenizer, pieces, given, begun.encode())
@@ -69,12 +69,8 @@ def _ranked(found: dict[tuple[str, str], float], total: float, count: int) -> li
     return [Suggestion(word, min(1.0, chance / total), begun) for (word, begun), chance in ranked]
 
 
-def _kind(char: str) -> int:
-    return ch.classify(char) & ch.CLASS_MASK
-
-
 def _is_of_word(char: str) -> bool:
-    return char.isalnum() or char in "_'’" or _kind(char) == ch.MARK
+    return char.isalnum() or char in "_'’" or ch.char_class(char) == ch.MARK
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -94,7 +90,9 @@ def _without_spaces(
 ) -> list[Suggestion]:
     """Generate some characters and find the word at the end of the text, or after it."""
     place = len(text)
-    while place and len(text) - place < _TAKEN_BACK and _kind(text[place - 1]) == ch.IDEOGRAPH:
+    while (
+        place and len(text) - place < _TAKEN_BACK and ch.char_class(text[place - 1]) == ch.IDEOGRAPH
+    ):
         place -= 1
     search = WordSearch(network, tokenizer, pieces, text[:place], text[place:].encode())
     tail = text[-_TAIL:]
@@ -180,7 +178,7 @@ def _bytes_of(tokenizer: SubwordTokenizer, token_id: int) -> bytes:
         return bytes(byte_of[char] for char in token) if all(c in byte_of for c in token) else b""
     if token.startswith("##"):
         return token[2:].encode()
-    return token.encode() if _kind(token[0]) == ch.IDEOGRAPH else f" {token}".encode()
+    return token.encode() if ch.char_class(token[0]) == ch.IDEOGRAPH else f" {token}".encode()
 
 
 # ---- the search ---------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from sememe.models.translation.coding import PackedText, TranslationInputs, text
 from sememe.models.translation.config import EncoderDecoderConfig
 from sememe.nn.attention import AttendedSource
 from sememe.nn.blocks import Stack, compile_parts, uncompile
-from sememe.nn.kv_cache import Memory
+from sememe.nn.kv_cache import KVCache
 from sememe.nn.layers import LayerNorm, Positions, drop_out, initialise, table_logits, tied_table
 from sememe.nn.softmax import ScoreSums, smoothed_score
 
-_FIRST_PLACES = 16  # of a memory that grows
+_FIRST_PLACES = 16  # of a cache that grows
 # Matrices that are in one but are drawn as if each was its own.
 _JOINED = {"attention.projection": 3, "crossing.projection": 2}
 
@@ -151,28 +151,28 @@ class TransformerWriter:
         device = network.embedding.tokens.weight.device
         self.network, self.num_beams, self.place = network, num_beams, 0
         source = network.read(text_of(sources).to(device))
-        self.memory = Memory(
+        self.cache = KVCache(
             network.config, len(sources) * num_beams, _FIRST_PLACES, device=device,
             dtype=network.precision,
         )  # fmt: skip
-        for layer, block in zip(self.memory.layers, network.decoder, strict=True):
-            layer.source = block.crossing.remember(source)
+        for layer, block in zip(self.cache.layers, network.decoder, strict=True):
+            layer.source = block.crossing.project(source)
 
     def step(self, ids_BK: Tensor) -> Tensor:
         """Take the newest token of every hypothesis; score its next one, (B, K, V)."""
         network, ids_R = self.network, ids_BK.flatten()
         places_R1 = torch.full_like(ids_R, self.place)[:, None]
         self.place += 1
-        self.memory.use(self.place)
+        self.cache.use(self.place)
         hidden_RD = network.embedding(ids_R, places_R1[:, 0]).to(network.precision)
-        hidden_RD = network.decoder_norm(network.decoder.extend(hidden_RD, places_R1, self.memory))
+        hidden_RD = network.decoder_norm(network.decoder.extend(hidden_RD, places_R1, self.cache))
         return network.next_logits(hidden_RD).unflatten(0, ids_BK.shape)
 
     def choose(self, kept_C: Tensor, parents_CK: Tensor) -> None:
         """Continue with these sources, each hypothesis from its parent."""
         rows_CK = kept_C[:, None] * self.num_beams + parents_CK
-        self.memory.choose(rows_CK.flatten())
-        for layer in self.memory.layers:
+        self.cache.choose(rows_CK.flatten())
+        for layer in self.cache.layers:
             assert layer.source is not None
             if len(kept_C) < len(layer.source.keys_BHSK):
                 layer.source = layer.source.choose(kept_C)
