@@ -132,9 +132,9 @@ def _wrapped(title: str, width: float, size: float) -> list[str]:
 
 
 def _table_row(panel: Panel, row: ShownRow, ends: list[float], y: float, column: float) -> None:
-    title, shape, color = family_style(row.rung.family)
+    shape, color = row.mark
     panel.add(
-        mark(shape, 6, y - 4, color, title),
+        mark(shape, 6, y - 4, color, family_style(row.rung.family)[0]),
         text(19, y, fitted(row.rung.title, _FIRST - 22, 12.5), kind="cell"),
     )
     if row.gone:

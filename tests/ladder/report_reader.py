@@ -46,6 +46,14 @@ def rows_of(reader: Reader, index: int = 0) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in reader.tables[index] if row and row[0]}
 
 
+def table_with(reader: Reader, heading: str) -> dict[str, list[str]]:
+    """The rows of the first table that has this heading."""
+    places = (
+        index for index, rows in enumerate(reader.tables) if any(heading in row for row in rows)
+    )
+    return rows_of(reader, next(places))
+
+
 def assert_alone(text: str) -> None:
     """The page asks for nothing outside itself and runs no script."""
     reader = Reader(text)

@@ -6,14 +6,15 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
-from report_reader import assert_alone
+from report_reader import Reader, assert_alone, table_with
 from sample_results import hostile_results, sample_results
 
 from sememe.ladder.report import write_report
-from sememe.ladder.report.charts import DARK, FAMILIES, LIGHT, MARKS, SERIES
-from sememe.ladder.report.pages import page
-from sememe.ladder.report.panels import styles
+from sememe.ladder.report.charts import DARK, FAMILIES, LIGHT, MARKS, SERIES, model_styles
+from sememe.ladder.report.pages import markdown, page
+from sememe.ladder.report.panels import rung_styles, styles, task_panel
 from sememe.ladder.results import Point, Visuals, WordPoint, WordsVisual
 
 
@@ -61,11 +62,100 @@ def test_text_and_marks_stand_out_from_their_ground(palette):
     assert len(set(MARKS)) == len(MARKS)
 
 
+# Linear RGB as it is seen without one kind of cones (Machado et al. 2009, severity 1).
+VISIONS = {
+    "normal": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                            [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                              [-0.011820, 0.042940, 0.968881]]),
+    "tritanopia": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                            [0.004733, 0.691367, 0.303900]]),
+}  # fmt: skip
+_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def _seen(color: str, vision: str) -> np.ndarray:
+    """A color as (L, a, b) for some eyes."""
+    parts = np.array([int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    xyz = _XYZ @ np.clip(VISIONS[vision] @ linear, 0, 1) / np.array([0.9505, 1.0, 1.089])
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def _apart(one: str, other: str, palette: dict[str, str], vision: str) -> float:
+    return float(np.linalg.norm(_seen(palette[one], vision) - _seen(palette[other], vision)))
+
+
+@pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
-def test_the_colors_of_groups_are_told_apart(palette):
-    colors = [[int(palette[name][at : at + 2], 16) for at in (1, 3, 5)] for name in SERIES]
-    apart = [math.dist(one, other) for one, other in combinations(colors, 2)]
-    assert min(apart) > 45  # of 442
+def test_marks_of_one_shape_have_colors_that_everybody_can_tell_apart(palette, vision):
+    """A distance of 2 can be seen; 13 is plain for small marks."""
+    groups = styles([f"group {number}" for number in range(len(SERIES))]).values()
+    for (mark, color), (other_mark, other) in combinations(groups, 2):
+        assert mark != other_mark or _apart(color, other, palette, vision) > 13
+    models = model_styles([(f"model {number}", "static") for number in range(6)]).values()
+    assert len(set(models)) == 6
+    for (_, color), (_, other) in combinations(models, 2):
+        assert _apart(color, other, palette, vision) > 13
+
+
+def test_a_model_has_its_own_mark_in_all_charts_and_in_the_table():
+    results = sample_results()
+    more = replace(results.rungs[1], name="glove", title="GloVe")
+    results = replace(results, rungs=[*results.rungs[:2], more, *results.rungs[2:]])
+    known = rung_styles(results)
+    assert known["skipgram"] == ("circle", "blue") and known["glove"] == ("open circle", "red")
+    text = page(results)
+    assert re.search(
+        r'<th scope="row" title="glove"><svg[^>]*><circle[^>]*class="mark red hol', text
+    )
+    assert 'class="mark blue"><title>word2vec, skip-gram: mean rank' in text
+
+
+def test_charts_have_text_alternatives(tmp_path):
+    results = sample_results()
+    reader = Reader(page(results))
+    charts = [found for tag, found in reader.tags if tag == "svg" and "aria-hidden" not in found]
+    assert len(charts) > 8
+    assert all(own["role"] == "img" and len(own["aria-label"]) > 20 for own in charts)
+    tags = [tag for tag, _ in reader.tags]
+    assert tags.count("desc") >= len(charts) - 2
+    assert table_with(reader, "Mean rank")["BERT"][0] == "1.7"
+    captions = re.findall(r"<caption>(.*?)</caption>", page(results))
+    for told in ("Odd one out against training time", "Loss of BERT", "Attention of BERT"):
+        assert any(told in one for one in captions), captions
+    attention = results.looks.attention
+    row = table_with(reader, "from token")[attention.tokens[0]]
+    assert row == [f"{weight:.2f}" for weight in attention.weights[0]]
+    write_report(results, tmp_path)
+    for path in (tmp_path / "pictures").iterdir():
+        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+        kinds = [part.tag.rpartition("}")[2] for part in root]
+        assert kinds[:2] == ["title", "desc"] and root[1].text, path
+        assert root.get("role") == "img"
+
+
+def test_the_head_is_shown_for_a_stated_reason_with_a_color_scale():
+    results = sample_results()
+    look = replace(results.looks.attention, num_heads=8, share=0.314)
+    text = page(replace(results, looks=replace(results.looks, attention=look)))
+    told = "Of its 8 heads this one looks at other words most clearly"
+    assert told in text and "is 31% on average" in text and ">attention weight<" in text
+    assert told in markdown(replace(results, looks=replace(results.looks, attention=look)), {})
+    assert told not in page(results), "an older file does not say"
+
+
+def test_equal_scores_do_not_look_different():
+    results = sample_results()
+    cells = [
+        replace(cell, scores=[25.0001], mean=25.0001, sd=None) if cell.task == "odd" else cell
+        for cell in results.cells
+    ]
+    panel = task_panel(replace(results, cells=cells), results.tasks[0], "size")
+    ticks = re.findall(r'class="tick"[^>]*>([\d.]+)<', "".join(panel.parts))
+    assert float(ticks[1]) - float(ticks[0]) >= 0.5, ticks
 
 
 def test_no_two_groups_look_alike():

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_reader import Reader, rows_of
+from report_reader import Reader, rows_of, table_with
 from rich.console import Console
 from rich.live import Live
 from sample_results import sample_results
@@ -16,7 +16,7 @@ from sememe.ladder.report import write_report
 from sememe.ladder.report.formatting import count, duration, score
 from sememe.ladder.report.pages import markdown, page
 from sememe.ladder.report.summary import summary
-from sememe.ladder.report.tables import in_parts, mean_ranks, near_best
+from sememe.ladder.report.tables import in_parts, mean_ranks, near_best, overview
 from sememe.ladder.results import Budget, Cell, Results, Rung
 from sememe.ladder.view import View, score_tables, scores_line
 
@@ -46,7 +46,8 @@ def test_every_figure_of_the_json_is_in_both_tables(tmp_path):
             assert of_scores[name][names.index(task["name"]) + 1].strip(" |") == f"{value:.1f}"
     for rung in content["rungs"]:
         if rung["state"] == "done":
-            costs = rows_of(Reader((tmp_path / "report.html").read_text()), 1)[rung["title"]]
+            shown = Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
+            costs = table_with(shown, "Tokens seen")[rung["title"]]
             known = (
                 (duration, rung["train_s"]), (count, rung["tokens"]),
                 (count, rung["tokens_per_s"]), (count, rung["parameters"]),
@@ -261,17 +262,61 @@ def test_a_wide_table_is_folded_between_groups():
         [f"t{n}" for n in range(7)], [f"t{n}" for n in range(7, 15)],
     ]  # fmt: skip
     reader, told = Reader(page(wide)), markdown(wide, {})
-    first, second = (rows_of(reader, index)["BERT"] for index in (0, 1))
+    # Folded away below an overview with a column for each group.
+    short, first, second = (rows_of(reader, index)["BERT"] for index in (0, 1, 2))
+    assert short[:3] == ["13.0 ▽", "19.0 ▽", "22.0 ▽"]
     assert first[:7] == [f"{10 + n}.0 ▽" for n in range(7)]
     assert second[:8] == [f"{10 + n}.0 ▽" for n in range(7, 15)]
     assert first[7:] == second[8:] == ["1 min 1 s", "18.2"]
     lines = [line for line in told.splitlines() if line.startswith("| BERT | 1")]
-    assert [line.count("▽") for line in lines] == [7, 8]
+    assert [line.count("▽") for line in lines] == [4, 7, 8]
     assert in_parts(results) == [results] and in_parts(replace(results, tasks=[]))
     # One group alone is cut evenly; what fits stays whole.
     assert [len(part.tasks) for part in in_parts(replace(wide, tasks=[
         replace(task, group="words") for task in tasks]))] == [8, 7]  # fmt: skip
     assert len(in_parts(replace(wide, tasks=tasks[:11]))) == 1
+
+
+def test_the_overview_has_one_column_for_each_group():
+    results = sample_results()
+    more = replace(results.tasks[1], name="topic", title="topic", baselines={"chance": 40.0})
+    rare = replace(results.tasks[1], name="rare", title="rare")
+    tasks = [results.tasks[0], results.tasks[1], more, rare, *results.tasks[2:]]
+    cells = [
+        *results.cells,
+        Cell(rung="skipgram", task="topic", scores=[50.0, 54.0], mean=52.0, sd=2.83),
+        Cell(rung="onehot", task="topic", scores=[30.0, 30.0], mean=30.0, sd=0.0),
+        Cell(rung="bert", task="topic", scores=[60.0, 62.0], mean=61.0, sd=1.41),
+        Cell(rung="bert", task="rare", scores=[90.0], mean=90.0),
+    ]
+    wide = replace(results, tasks=tasks, cells=cells)
+    short = overview(wide)
+    assert [task.title for task in short.tasks] == [
+        "Odd one out",
+        "sentences",
+        "Senses",
+        "Perplexity",
+    ]
+    mean = short.tasks[1]
+    # One task has a score of BERT alone: a mean over it would compare models on other tasks.
+    assert mean.what == "Sentences: mean of Which package and topic."
+    assert mean.baselines == {"best baseline": pytest.approx((14.8 + 40.0) / 2)}
+    found = {rung: short.cell(rung, mean.name) for rung in ("onehot", "skipgram", "bert")}
+    assert found["skipgram"].scores == pytest.approx([(70.9 + 50.0) / 2, (71.9 + 54.0) / 2])
+    assert found["skipgram"].mean == pytest.approx((71.4 + 52.0) / 2)
+    assert found["skipgram"].sd == pytest.approx(math.sqrt(2) * 1.25)
+    assert short.best(mean.name) == ["bert"]
+    reader = Reader(page(wide))
+    rows = rows_of(reader)
+    assert rows["BERT"][1].strip() == "66.0 ± 1.3" and len(rows["BERT"]) == 6
+    assert rows["best baseline"][1] == "27.4"
+    assert rows_of(reader, 1)["BERT"][3].strip() == "90.0", "all tasks are below, folded away"
+    assert [tag for tag, _ in reader.tags].count("details") >= 5
+    # A group with one complete task is that task; where nothing is saved there is one table.
+    assert overview(results).tasks[0].name == "odd"
+    assert "All 4 tasks" not in page(results) and "All 6 tasks" in page(wide)
+    told = markdown(wide, {})
+    assert "### All 6 tasks" in told and "Sentences: mean of Which package and topic." in told
 
 
 def test_the_summary_says_no_more_of_the_time_than_was_given():

@@ -212,6 +212,8 @@ class AttentionVisual:
     head: int
     tokens: list[str]
     weights: list[list[float]]
+    num_heads: int = 0  # of the model, from which this one was chosen; 0: an older file
+    share: float = 0.0  # mean over the tokens of the largest weight on another token
 
 
 @dataclass(frozen=True, kw_only=True)

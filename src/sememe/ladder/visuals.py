@@ -153,7 +153,7 @@ def _contexts(name: str, reader: Reader, shown: Shown, text: LadderText) -> Cont
 
 
 def _attention(name: str, model: Model, sentence: str) -> AttentionVisual:
-    """The head with the most weight on single tokens other than special ones and itself."""
+    """The head whose tokens have the most weight on one other token, special ones aside."""
     maps = model.attention(sentence)
     weights_LHTS = np.asarray(maps.weights_LHTS, np.float64)
     inner = weights_LHTS[:, :, 1:-1, 1:-1] * (1 - np.eye(len(maps.tokens) - 2))
@@ -162,6 +162,7 @@ def _attention(name: str, model: Model, sentence: str) -> AttentionVisual:
     return AttentionVisual(
         rung=name, layer=int(layer) + 1, head=int(head) + 1, tokens=maps.tokens,
         weights=[[_short(x) for x in row] for row in weights_LHTS[layer, head].tolist()],
+        num_heads=sharpness_LH.size, share=_short(sharpness_LH.max()),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from sememe.ladder.report.formatting import clean, duration, fitted, megabytes, text_width
 from sememe.localization import say
 from sememe.plots.projection import place_labels
-from sememe.plots.style import BLUE, FAINT, INK, PAPER, RED
+from sememe.plots.style import FAINT, INK, PAPER
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | int | float | None) -> Markup:
@@ -51,15 +51,16 @@ Theme = Literal["auto", "light", "dark"]
 LIGHT = {
     "paper": PAPER, "card": "#ffffff", "ink": INK, "soft": "#61616c", "faint": FAINT,
     "line": "#e3e3e0", "shade": "#f3f3ef",
-    "blue": BLUE, "red": RED, "ochre": "#8f6a0a", "green": "#2f7d57", "violet": "#7a55a3",
+    "blue": "#0770ca", "red": "#9a3528", "ochre": "#8f6a0a", "green": "#2f7d57",
+    "violet": "#7c5096",
     "slate": "#5c6370", "teal": "#0b7a85", "pink": "#b8387f", "brown": "#7a4f2c",
     "lime": "#5b7d12",
 }  # fmt: skip
 DARK = {
     "paper": "#16171b", "card": "#1c1d22", "ink": "#e6e6e3", "soft": "#a3a4ae", "faint": "#7d7e89",
     "line": "#33343b", "shade": "#24252b",
-    "blue": "#79b0ee", "red": "#ee8b74", "ochre": "#d8b152", "green": "#6cc196",
-    "violet": "#b996e0", "slate": "#a9b0bd", "teal": "#56c6cf", "pink": "#f08fc5",
+    "blue": "#70b5f8", "red": "#e98872", "ochre": "#d8b152", "green": "#82d1a5",
+    "violet": "#a37bbf", "slate": "#abb0bd", "teal": "#56c6cf", "pink": "#f08fc5",
     "brown": "#ad8a72", "lime": "#abcb57",
 }  # fmt: skip
 
@@ -70,8 +71,10 @@ FAMILIES = {
     "contextual": ("Contextual models", "diamond", "red"),
 }
 
-# Groups of words and senses cycle through these; each color has a mark, too.
-SERIES = ("blue", "red", "green", "ochre", "violet", "slate", "teal", "pink", "brown", "lime")
+# Models, groups of words and senses cycle through these. The first six can be told apart with every
+# kind of color blindness; the others have the mark of a color that they cannot be taken for.
+SERIES = ("blue", "red", "green", "ochre", "violet", "slate", "brown", "teal", "lime", "pink")
+NUM_SAFE = 6
 MARKS = ("circle", "diamond", "square", "triangle", "cross", "ring")
 
 
@@ -79,6 +82,24 @@ def family_style(family: str) -> tuple[str, str, str]:
     """The title of a family, its mark and its color; unknown families have defaults."""
     title, mark, color = FAMILIES.get(family, (family.capitalize(), "ring", "violet"))
     return say(title), mark, color
+
+
+OPEN = "open "  # before the name of a mark: its outline alone
+
+
+def model_styles(rungs: Sequence[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """The mark and color of each model, given as (name, family): the family decides the shape.
+
+    Within a family colors differ, and every second mark is open.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    counts: dict[str, int] = {}
+    for name, family in rungs:
+        _, shape, first = family_style(family)
+        index = counts[family] = counts.get(family, -1) + 1
+        color = SERIES[(SERIES.index(first) + index) % NUM_SAFE]
+        found[name] = OPEN * (index % 2) + shape, color
+    return found
 
 
 def colors(theme: Theme) -> str:
@@ -245,6 +266,9 @@ class Panel:
     height: float = HEIGHT
     note: str = ""
     parts: list[Markup] = field(default_factory=list)
+    # The same as a table, for readers who cannot see the picture.
+    headings: Sequence[str] = ()
+    rows: list[Sequence[str]] = field(default_factory=list)
 
     def add(self, *parts: Markup) -> None:
         """Draw shapes above those already there."""
@@ -255,6 +279,7 @@ class Panel:
         return tag(
             "svg",
             *([] if place else [tag("title", self.title)]),
+            *([tag("desc", self.note)] if self.note and not place else []),
             *self.parts,
             class_="chart",
             viewbox=f"0 0 {self.width:g} {self.height:g}",
@@ -280,9 +305,10 @@ class Spot:
 
 
 def mark(shape: str, x: float, y: float, color: str, title: str = "", size: float = 4.4) -> Markup:
-    """One of six shapes that can be distinguished without color."""
+    """One of six shapes that can be distinguished without color; "open circle" is an outline."""
     hover = tag("title", title) if title else None
-    drawn = f"mark {color}"
+    drawn = f"mark {color}" + " hollow" * shape.startswith(OPEN)
+    shape = shape.removeprefix(OPEN)
     if shape == "circle":
         return tag("circle", hover, cx=x, cy=y, r=size, class_=drawn)
     if shape == "ring":

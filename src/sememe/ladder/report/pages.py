@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from sememe.evaluation.results import FEW_MARK
+from sememe.ladder.report.attention import attention_panel, name_of, reason, strongest
 from sememe.ladder.report.charts import colors, mark, template
 from sememe.ladder.report.formatting import (
     clean,
@@ -24,14 +25,11 @@ from sememe.ladder.report.formatting import (
 )
 from sememe.ladder.report.panels import (
     COSTS,
-    attention_panel,
     excerpt_parts,
-    family_entries,
     is_one_point,
     loss_panels,
-    name_of,
     rank_panel,
-    strongest,
+    rung_entries,
     style_entries,
     task_panel,
     use_panels,
@@ -54,6 +52,7 @@ from sememe.ladder.report.tables import (
     done_rungs,
     mean_ranks,
     num_repetitions,
+    overview,
     score_tables,
     sentence,
 )
@@ -166,6 +165,9 @@ def markdown(results: Results, pictures: Mapping[str, str]) -> str:
 def _filling(results: Results, *, is_page: bool) -> dict[str, Any]:
     """The values for both templates."""
     looks, notes, sentences = results.looks, Footnotes([]), summary(results)
+    short = overview(results)
+    is_short = len(short.tasks) < len(results.tasks)
+    known = {task.name for task in results.tasks}
     neighbors = {
         word: [(rung.title, near[rung.name]) for rung in results.rungs if near.get(rung.name)]
         for word, near in looks.neighbors.items()
@@ -174,7 +176,9 @@ def _filling(results: Results, *, is_page: bool) -> dict[str, Any]:
         "results": results,
         "takeaway": sentences[0],
         "summary": joined(sentences[1:], "{one} {other}"),
-        "table": score_tables(results, notes, is_page=is_page),
+        "table": score_tables(short if is_short else results, notes, is_page=is_page),
+        "all_tasks": score_tables(results, notes, is_page=is_page) if is_short else [],
+        "means": [task.what for task in short.tasks if is_short and task.name not in known],
         "footnotes": notes.texts,
         "spread": spread_words(results),
         "few": FEW if any(cell.few_questions for cell in results.cells) else 0,
@@ -184,6 +188,7 @@ def _filling(results: Results, *, is_page: bool) -> dict[str, Any]:
         "costs": cost_rows(results),
         "looks": looks,
         "attention_name": name_of(results, looks.attention) if looks.attention else "",
+        "attention_reason": reason(looks.attention) if looks.attention else "",
         "strongest": strongest(looks.attention) if looks.attention else "",
         "neighbors": {word: rows for word, rows in neighbors.items() if rows},
         "run": facts(results),
@@ -202,7 +207,7 @@ def _charts(results: Results) -> dict[str, Any]:
     single = [bool(looks.contexts and is_one_point(looks.contexts, rung)) for rung, _ in uses]
     return {
         "quality": bool(done_rungs(results)) and any(panels.values()),
-        "families": family_entries(results),
+        "models": rung_entries(results),
         "overview": [panel for cost in COSTS if (panel := rank_panel(results, cost))],
         "panels": panels,
         "losses": loss_panels(results),
@@ -225,8 +230,9 @@ def _about_ranks(results: Results) -> str:
     if ranks is None:
         return say("There is no mean rank: no two models have scores in the same two columns.")
     told = say(
-        "Tasks have different units, so scores cannot be averaged. Ranks can; they show the order, "
-        "not the size of the differences, which the panels below show. Ranked over the columns "
+        "Tasks differ in unit and difficulty, so a mean over all scores would say little. Ranks "
+        "show the order, not the size of the differences, which the panels below show. Ranked over "
+        "the columns "
         "in which all of these models have scores: {tasks}.",
         tasks=listed([task.title for task in ranks.tasks]),
     )

@@ -20,6 +20,7 @@ from sememe.ladder.report.charts import (
     line,
     linear,
     mark,
+    model_styles,
     place_spots,
     ratio_scale,
     size_scale,
@@ -43,7 +44,6 @@ from sememe.ladder.report.formatting import (
 )
 from sememe.ladder.report.tables import best_baseline, done_rungs, mean_ranks, numbers
 from sememe.ladder.results import (
-    AttentionVisual,
     Column,
     ContextsVisual,
     Results,
@@ -63,6 +63,7 @@ Place = tuple[float, float]
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38.0, WIDTH - 8, 48.0, HEIGHT - 34
 # With one budget for all, many marks are at the right end: their labels need both sides.
 _ROOM = 40.0
+_LEAST_SPAN = 4.0  # of the scores of a panel, in percentage points
 
 
 class _CostAxis(NamedTuple):
@@ -80,10 +81,15 @@ _AXES: dict[Cost, _CostAxis] = {
 }
 
 
-def family_entries(results: Results) -> list[tuple[str, str, str]]:
-    """The marks and colors of families for a legend."""
-    known = dict.fromkeys(rung.family for rung in done_rungs(results))
-    return [(shape, color, title) for title, shape, color in map(family_style, known)]
+def rung_styles(results: Results) -> dict[str, tuple[str, str]]:
+    """The mark and color of every rung, the same in all charts."""
+    return model_styles([(rung.name, rung.family) for rung in results.rungs])
+
+
+def rung_entries(results: Results) -> list[tuple[str, str, str]]:
+    """The marks and colors of the trained rungs for a legend."""
+    known = rung_styles(results)
+    return [(*known[rung.name], rung.title) for rung in done_rungs(results)]
 
 
 def with_cost(results: Results, cost: Cost) -> list[Rung]:
@@ -104,29 +110,31 @@ def task_panel(results: Results, task: Column, cost: Cost) -> Panel | None:
         ends += [mean - sd, mean + sd]
     across = axis.scale([axis.of(rung) for rung in rungs], _LEFT, _RIGHT - _ROOM)
     is_ratio = task.unit == "perplexity" and min(ends) >= 1
+    if max(ends) - min(ends) < _LEAST_SPAN:  # which would make rounding errors look large
+        middle = (max(ends) + min(ends)) / 2
+        ends += [middle - _LEAST_SPAN / 2, middle + _LEAST_SPAN / 2]
     up = (ratio_scale if is_ratio else linear)(ends, _BOTTOM, _TOP)
-    told = [_at(rung, cell_text(found[rung.name]), axis.show(axis.of(rung))) for rung in rungs]
+    shown = [(cell_text(found[rung.name]), axis.show(axis.of(rung))) for rung in rungs]
+    told = [_at(rung, *own) for rung, own in zip(rungs, shown, strict=True)]
     panel = Panel(
         say("{task} against {cost}", task=headline(task), cost=say(axis.name)),
         note=say("{state}: {why}", state=unit(task), why=joined(told, "{one}; {other}")),
+        headings=(say("Model"), unit(task), say(axis.name)),
+        rows=[(rung.title, *own) for rung, own in zip(rungs, shown, strict=True)],
     )
+    if hardest:
+        panel.rows.append((hardest[0], score(hardest[1]), ""))
     below = "{metric}" if task.higher_is_better else "{metric} (lower is better)"
     heading(panel, headline(task), say(below, metric=unit(task)))
     axes(panel, across, up, right=_RIGHT, x_name=say(axis.name))
-    spots = []
+    spots, style = [], rung_styles(results)
     for rung in rungs:
         cell = found[rung.name]
         x, value = across(axis.of(rung)), cell.mean or 0.0
         if has_spread(cell) and cell.sd:
             panel.add(line(x, up(value - cell.sd), x, up(value + cell.sd), "spread"))
-        spots.append(
-            _spot(
-                rung,
-                x,
-                up(value),
-                say("{score}, {cost}", score=cell_text(cell), cost=axis.show(axis.of(rung))),
-            )
-        )
+        hover = say("{score}, {cost}", score=cell_text(cell), cost=axis.show(axis.of(rung)))
+        spots.append(_spot(rung, x, up(value), hover, style))
     obstacles = _base_line(panel, hardest, up, spots) if hardest else []
     place_spots(panel, spots, (_LEFT, _TOP - 4, _RIGHT + 6, _BOTTOM - 2), obstacles=obstacles)
     return panel
@@ -149,9 +157,9 @@ def _at(rung: Rung, value: str, cost: str) -> str:
     return say("{model} {score} at {cost}", model=rung.title, score=value, cost=cost)
 
 
-def _spot(rung: Rung, x: float, y: float, told: str) -> Spot:
+def _spot(rung: Rung, x: float, y: float, told: str, style: dict[str, tuple[str, str]]) -> Spot:
     title = say("{state}: {why}", state=rung.title, why=told)
-    return Spot(x, y, rung.name, *family_style(rung.family)[1:], title)
+    return Spot(x, y, rung.name, *style[rung.name], title)
 
 
 def rank_panel(
@@ -173,7 +181,11 @@ def rank_panel(
         [_at(*own) for own in zip(rungs, *zip(*shown, strict=True), strict=True)], "{one}; {other}"
     )
     title = say("{task} against {cost}", task=say("Mean rank"), cost=say(axis.name))
-    panel = Panel(title, width, height, note=note)
+    panel = Panel(
+        title, width, height, note=note,
+        headings=(say("Model"), say("Mean rank"), say(axis.name)),
+        rows=[(rung.title, *own) for rung, own in zip(rungs, shown, strict=True)],
+    )  # fmt: skip
     heading(
         panel,
         say("Mean rank over {num} tasks", num=len(ranks.tasks)),
@@ -186,9 +198,10 @@ def rank_panel(
         )
     below = replace(up, start=bottom, end=_TOP, ticks=[])
     axes(panel, across, below, right=right, x_name=say(axis.name))
+    style = rung_styles(results)
     spots = [
         _spot(rung, across(axis.of(rung)), up(ranks.means[rung.name]),
-              say("mean rank {rank}, {cost}", rank=told[0], cost=told[1]))
+              say("mean rank {rank}, {cost}", rank=told[0], cost=told[1]), style)
         for rung, told in zip(rungs, shown, strict=True)
     ]  # fmt: skip
     place_spots(panel, spots, (_LEFT, _TOP - 4, right + 6, bottom - 2))
@@ -199,12 +212,12 @@ def rank_panel(
 
 _CURVE = (250.0, 176.0)
 _CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 34.0, _CURVE[0] - 10, 40.0, _CURVE[1] - 22
-_MOST_POINTS = 200
+_MOST_POINTS, _MOST_ROWS = 200, 10
 
 
 def loss_panels(results: Results) -> Drawn:
     """Draw the training curve of every rung with at least two points."""
-    drawn = []
+    drawn, style = [], rung_styles(results)
     for rung in results.rungs:
         known = [
             (seconds, tokens, loss)
@@ -212,17 +225,24 @@ def loss_panels(results: Results) -> Drawn:
             if loss is not None and _is_finite(seconds, loss)
         ]
         if len(known) > 1:
-            drawn.append((rung, _curve(rung, sorted(known, key=lambda point: point[0]))))
+            points = sorted(known, key=lambda point: point[0])
+            drawn.append((rung, _curve(rung, points, style[rung.name][1])))
     return drawn
 
 
-def _curve(rung: Rung, points: list[tuple[float, int, float]]) -> Panel:
+def _curve(rung: Rung, points: list[tuple[float, int, float]], color: str) -> Panel:
     losses = [loss for _, _, loss in points]
     first, last = losses[0], losses[-1]
     last_s, num_tokens, _ = points[-1]
     fell = say("from {first:.3g} to {last:.3g}", first=first, last=last)
     told = say("{done} in {time}", done=fell, time=duration(last_s))
-    panel = Panel(say("Loss of {model}", model=rung.title), *_CURVE, note=told)
+    every = math.ceil(len(points) / _MOST_ROWS)
+    panel = Panel(
+        say("Loss of {model}", model=rung.title), *_CURVE, note=told,
+        headings=(say("training time"), say("tokens"), say("loss")),
+        rows=[(duration(seconds), count(tokens), f"{loss:.4g}")
+              for seconds, tokens, loss in points[(len(points) - 1) % every :: every]],
+    )  # fmt: skip
     # The axis says how long.
     heading(
         panel,
@@ -236,7 +256,6 @@ def _curve(rung: Rung, points: list[tuple[float, int, float]]) -> Panel:
     kept = points[:: math.ceil(len(points) / _MOST_POINTS)]
     kept += points[-1:] * (kept[-1] != points[-1])
     places = [(across(seconds), up(loss)) for seconds, _, loss in kept]
-    color = family_style(rung.family)[2]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     x, y = places[-1]
     panel.add(
@@ -294,7 +313,10 @@ def word_panels(results: Results, look: WordsVisual) -> Drawn:
         if len(known) < 2:
             continue
         title = say("{words} in {model}", words=plural(len(known), "word"), model=rung.title)
-        panel = Panel(title, *_PLANE, note=told)
+        panel = Panel(
+            title, *_PLANE, note=told, headings=(say("word"), say("group"), "x", "y"),
+            rows=[(p.word, p.group, *_coordinates(p)) for p in known],
+        )  # fmt: skip
         _ground(panel, rung.title, family_style(rung.family)[0].lower())
         spots = [
             Spot(x, y, p.word, *style.get(p.group, (MARKS[-1], SERIES[-1])), f"{p.word}: {p.group}")
@@ -326,6 +348,9 @@ def _uses(rung: Rung, look: ContextsVisual) -> Panel:
     title = say("“{word}” in {model}", word=look.word, model=rung.title)
     panel = Panel(title, *size, note=told)
     _ground(panel, rung.title, told)
+    if not is_one:
+        panel.headings = (say("sense"), say("sentence"), "x", "y")
+        panel.rows = [(p.sense, _sentence(look, p), *_coordinates(p)) for p in known]
     if is_one:
         x, y = panel.width / 2, (26 + panel.height) / 2
         panel.add(
@@ -337,12 +362,21 @@ def _uses(rung: Rung, look: ContextsVisual) -> Panel:
     style = styles([use.sense for use in look.sentences])
     for point, (x, y) in zip(known, _fit(known, (16, 16), panel.height), strict=True):
         shape, color = style.get(point.sense, (MARKS[-1], SERIES[-1]))
-        title = point.sense
-        if 0 <= point.sentence < len(look.sentences):
-            excerpt = "".join(excerpt_parts(look.sentences[point.sentence]))
+        title, excerpt = point.sense, _sentence(look, point)
+        if excerpt:
             title = say("{state}: {why}", state=title, why=excerpt)
         panel.add(mark(shape, x, y, color, title, size=5))
     return panel
+
+
+def _sentence(look: ContextsVisual, point: Any) -> str:
+    """The sentence of a use, if it is known."""
+    is_known = 0 <= point.sentence < len(look.sentences)
+    return "".join(excerpt_parts(look.sentences[point.sentence])) if is_known else ""
+
+
+def _coordinates(point: Any) -> tuple[str, str]:
+    return tuple(f"{own:.2f}".replace("-", "−") for own in (point.x, point.y))  # type: ignore[return-value]
 
 
 def excerpt_parts(use: Use, room: int = 60) -> tuple[str, str, str]:
@@ -376,79 +410,3 @@ def _fit(points: Sequence[Any], inner: Place, height: float) -> list[Place]:
         ((left + right) / 2 + (x - mid_x) * scale, (top + bottom) / 2 - (y - mid_y) * scale)
         for x, y in zip(xs, ys, strict=True)
     ]
-
-
-# ---- attention ----------------------------------------------------------------------------------
-
-_CELL = 25.0
-_MOST_TOKENS = 48
-
-
-def attention_panel(results: Results, look: AttentionVisual) -> Panel | None:
-    """Draw the attention weights of each token (a row); the darker a cell, the more weight."""
-    tokens = [shortened(token, 16) for token in look.tokens[:_MOST_TOKENS]]
-    rows = [row[: len(tokens)] for row in look.weights[: len(tokens)]]
-    if not tokens or [len(row) for row in rows] != [len(tokens)] * len(tokens):
-        return None
-    extent, side = _CELL * len(tokens), max(text_width(token, 12) for token in tokens)
-    left, top = side + 12, side + 14
-    panel = Panel(
-        say("Attention of {head}", head=name_of(results, look)),
-        left + extent + 4,
-        top + extent + 30,
-        note=say(
-            "{tokens}: {text}. {weights}",
-            tokens=plural(len(tokens), "token"),
-            text=" ".join(tokens),
-            weights=strongest(look),
-        ),
-    )
-    # Uniform attention should look pale, not strong everywhere.
-    largest = max(max(map(max, rows)), min(1.0, 4 / len(tokens)))
-
-    def shade(x: float, y: float, size: float, share: float, title: str = "") -> None:
-        told = [tag("title", title)] if title else []
-        opacity = round(min(max(share, 0.0), 1.0), 2)
-        panel.add(
-            tag("rect", *told, x=x, y=y, width=size, height=size, class_="shade",
-                fill_opacity=opacity)
-        )  # fmt: skip
-
-    for index, (token, weights) in enumerate(zip(tokens, rows, strict=True)):
-        middle = _CELL * (index + 0.5)
-        panel.add(text(left - 8, top + middle + 4, token, kind="token", anchor="end"))
-        panel.add(text(left + middle + 4, top - 8, token, kind="token", turn=-90))
-        for column, (other, weight) in enumerate(zip(tokens, weights, strict=True)):
-            x, y = left + _CELL * column + 0.5, top + _CELL * index + 0.5
-            shade(x, y, _CELL - 1, weight / largest, f"{token} → {other}: {weight:.2f}")
-    panel.add(tag("rect", x=left, y=top, width=extent, height=extent, class_="frame"))
-    below = top + extent + 12  # what the shades mean
-    panel.add(text(left, below + 11, "0", kind="tick"))
-    for step in range(6):
-        shade(left + 12 + 14 * step, below, 13, step / 5)
-    panel.add(text(left + 100, below + 11, f"{largest:.2f}", kind="tick"))
-    return panel
-
-
-def name_of(results: Results, look: AttentionVisual) -> str:
-    """Which head of which model."""
-    titles = {rung.name: rung.title for rung in results.rungs}
-    return say(
-        "{model}, layer {layer}, head {head}",
-        model=titles.get(look.rung, look.rung), layer=look.layer, head=look.head,
-    )  # fmt: skip
-
-
-def strongest(look: AttentionVisual, most: int = 5) -> str:
-    """The largest weights in words."""
-    pairs = sorted(
-        (-weight, row, column)
-        for row, weights in enumerate(look.weights)
-        for column, weight in enumerate(weights)
-    )
-    named = [
-        f"{look.tokens[row]} → {look.tokens[column]} {-weight:.2f}"
-        for weight, row, column in pairs[:most]
-        if row < len(look.tokens) and column < len(look.tokens)
-    ]
-    return say("Largest weights: {weights}.", weights=joined(named)) if named else ""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from sememe.ladder.report.attention import attention_panel
 from sememe.ladder.report.charts import (
     HEIGHT,
     WIDTH,
@@ -14,13 +15,13 @@ from sememe.ladder.report.charts import (
     tag,
     template,
 )
+from sememe.ladder.report.formatting import joined
 from sememe.ladder.report.panels import (
     COSTS,
-    attention_panel,
-    family_entries,
     is_one_point,
     loss_panels,
     rank_panel,
+    rung_entries,
     style_entries,
     task_panel,
     use_panels,
@@ -42,7 +43,8 @@ def standalone(panel: Panel, theme: Theme = "auto") -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" role="img" '
         f'aria-label="{escaped(panel.title)}">'
-        f"<title>{escaped(panel.title)}</title><style>{style}</style>{ground}{inside}</svg>\n"
+        f"<title>{escaped(panel.title)}</title><desc>{escaped(panel.note)}</desc>"
+        f"<style>{style}</style>{ground}{inside}</svg>\n"
     )
 
 
@@ -60,7 +62,8 @@ def arranged(
     num_rows = math.ceil(len(panels) / columns)
     top = 32.0 if legend else 0.0
     height = top + num_rows * (high + GAP) - GAP
-    whole = Panel(title, columns * (wide + gap) - gap, height)
+    note = joined([f"{panel.title}: {panel.note}" for panel in panels], "{one} {other}")
+    whole = Panel(title, columns * (wide + gap) - gap, height, note=note)
     legend_row(whole, legend, 0, 11)
     for index, panel in enumerate(panels):
         row, column = divmod(index, columns)
@@ -70,7 +73,8 @@ def arranged(
 
 def stacked(title: str, blocks: Sequence[Panel]) -> Panel:
     """Pictures stacked vertically, as one."""
-    whole = Panel(title, max(block.width for block in blocks), -GAP)
+    note = joined([block.note for block in blocks if block.note], "{one} {other}")
+    whole = Panel(title, max(block.width for block in blocks), -GAP, note=note)
     for block in blocks:
         whole.add(block.svg(x=0.0, y=whole.height + GAP))
         whole.height += GAP + block.height
@@ -86,7 +90,7 @@ def chart_groups(results: Results) -> dict[str, Panel | None]:
     entries = style_entries(list(looks.pca.groups)) if looks.pca else []
     attention = attention_panel(results, looks.attention) if looks.attention else None
     return {
-        "quality": _one(say("Quality and cost"), quality, 2, family_entries(results)),
+        "quality": _one(say("Quality and cost"), quality, 2, rung_entries(results)),
         "losses": _one(say("Loss curves"), [panel for _, panel in loss_panels(results)], 3),
         "words": _one(
             say("The same words in every model"), [panel for _, panel in words], 3, entries

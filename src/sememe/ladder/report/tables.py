@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from sememe.evaluation.results import FEW_MARK
-from sememe.ladder.report.charts import family_style
+from sememe.ladder.report.charts import family_style, model_styles
 from sememe.ladder.report.formatting import (
     DASH,
     count,
@@ -18,6 +18,7 @@ from sememe.ladder.report.formatting import (
     has_number,
     has_spread,
     joined,
+    listed,
     megabytes,
     plural,
     score,
@@ -105,15 +106,7 @@ def mean_ranks(results: Results) -> Ranks | None:
     rungs share two columns.
     """
     columns = {task.name: numbers(results, task) for task in results.tasks}
-    names = [rung.name for rung in done_rungs(results)]
-    order = sorted(results.tasks, key=lambda task: -len(columns[task.name]))
-    best: tuple[int, list[str], list[Column]] = (0, [], [])
-    for size in range(2, len(order) + 1):
-        chosen = order[:size]
-        whole = [n for n in names if all(n in columns[task.name] for task in chosen)]
-        if len(whole) >= 2 and len(whole) * size > best[0]:
-            best = (len(whole) * size, whole, chosen)
-    _, whole, chosen = best
+    whole, chosen = _without_gaps(results, results.tasks, fewest=2)
     if not whole:
         return None
     # As printed; the smallest is best, and ties share the mean of their ranks.
@@ -125,6 +118,78 @@ def mean_ranks(results: Results) -> Ranks | None:
     means = np.mean([rankdata(own) for own in values], axis=0).tolist()
     tasks = [task for task in results.tasks if task in chosen]
     return Ranks(dict(zip(whole, means, strict=True)), tasks)
+
+
+def _without_gaps(
+    results: Results, tasks: Sequence[Column], fewest: int
+) -> tuple[list[str], list[Column]]:
+    """The largest part of the table without gaps: rungs and tasks, `fewest` of each or none."""
+    columns = {task.name: numbers(results, task) for task in tasks}
+    names = [rung.name for rung in done_rungs(results)]
+    order = sorted(tasks, key=lambda task: -len(columns[task.name]))
+    best: tuple[int, list[str], list[Column]] = (0, [], [])
+    for size in range(fewest, len(order) + 1):
+        chosen = order[:size]
+        whole = [n for n in names if all(n in columns[task.name] for task in chosen)]
+        if len(whole) >= fewest and len(whole) * size > best[0]:
+            best = (len(whole) * size, whole, chosen)
+    return best[1], best[2]
+
+
+def overview(results: Results) -> Results:
+    """The same results with fewer columns: tasks of one group and unit become their mean.
+
+    A mean is over the tasks in which most rungs have scores, so that all are compared on the same.
+    """
+    tasks, cells = [], []
+    for (group, unit, _), own in groupby(
+        results.tasks, key=lambda task: (task.group, task.unit, task.higher_is_better)
+    ):
+        members = list(own)
+        _, chosen = _without_gaps(results, members, fewest=1)
+        chosen = [task for task in members if task in chosen]
+        if len(chosen) < 2:
+            # One task stands for the group; another one with gaps is in the complete table.
+            alone = chosen[0] if chosen else members[0]
+            tasks.append(replace(alone, baselines=_hardest([alone])))
+            cells += [cell for cell in results.cells if cell.task == alone.name]
+            continue
+        titles = listed([task.title for task in chosen])
+        column = Column(
+            name=f"mean of {group} {unit}", title=say(group), group=group, unit=unit,
+            what=say("{group}: mean of {tasks}.", group=say(group).capitalize(), tasks=titles),
+            metric=say("mean of {num} tasks", num=len(chosen)),
+            higher_is_better=chosen[0].higher_is_better, baselines=_hardest(chosen),
+        )  # fmt: skip
+        tasks.append(column)
+        cells += [_mean_cell(results, rung, chosen, column.name) for rung in results.rungs]
+    return replace(results, tasks=tasks, cells=cells)
+
+
+def _hardest(tasks: Sequence[Column]) -> dict[str, float]:
+    """The mean of the best baselines of some tasks, if all have one."""
+    found = [best_baseline(task) for task in tasks]
+    known = [own[1] for own in found if own is not None]
+    return {say("best baseline"): sum(known) / len(known)} if len(known) == len(tasks) else {}
+
+
+def _mean_cell(results: Results, rung: Rung, tasks: Sequence[Column], name: str) -> Cell:
+    """The mean score of a rung over some tasks; over several repetitions with its deviation."""
+    found = [results.cell(rung.name, task.name) for task in tasks]
+    known = [cell for cell in found if cell is not None and has_number(cell)]
+    if len(known) < len(tasks):
+        missing = next((cell for cell in found if cell not in known), None)
+        return Cell(rung=rung.name, task=name, why=missing.why if missing else "")
+    nums = {len(cell.scores) for cell in known}
+    scores = [float(np.mean([cell.mean or 0.0 for cell in known]))]
+    if nums.isdisjoint({0, 1}) and len(nums) == 1:
+        scores = np.mean([cell.scores for cell in known], axis=0).tolist()
+    return Cell(
+        rung=rung.name, task=name, scores=scores, mean=float(np.mean(scores)),
+        sd=float(np.std(scores, ddof=1)) if len(scores) > 1 else None,
+        num=sum(cell.num for cell in known),
+        few_questions=any(cell.few_questions for cell in known),
+    )  # fmt: skip
 
 
 @dataclass
@@ -237,6 +302,7 @@ class ShownRow(NamedTuple):
     """A rung with its cells and costs; `gone` gives the state of one without scores."""
 
     rung: Rung
+    mark: tuple[str, str]  # and color, as in the charts
     cells: list[ShownCell]
     time: str
     size: str
@@ -263,12 +329,13 @@ def score_tables(results: Results, notes: Footnotes, *, is_page: bool = True) ->
 def _score_table(results: Results, notes: Footnotes, is_page: bool) -> ScoreTable:
     best = {task.name: best_rungs(results, task) for task in results.tasks}
     near = {task.name: near_best(results, task) for task in results.tasks}
+    style = model_styles([(rung.name, rung.family) for rung in results.rungs])
 
     def row(rung: Rung) -> ShownRow:
         own = [(task, results.cell(rung.name, task.name)) for task in results.tasks]
         time, *_, size = known_costs(rung)
         if is_page and rung.state != "done" and not any(has_number(cell) for _, cell in own):
-            return ShownRow(rung, [], time, size, gone=state_text(rung))
+            return ShownRow(rung, style[rung.name], [], time, size, gone=state_text(rung))
         cells = []
         for task, cell in own:
             if cell is not None and has_number(cell):
@@ -277,7 +344,7 @@ def _score_table(results: Results, notes: Footnotes, is_page: bool) -> ScoreTabl
             else:
                 why = reason(rung, cell)
                 cells.append(ShownCell(why=why, footnote=notes.number(why)))
-        return ShownRow(rung, cells, time, size)
+        return ShownRow(rung, style[rung.name], cells, time, size)
 
     families = groupby(results.rungs, key=lambda rung: rung.family)
     groups = groupby(results.tasks, key=lambda task: task.group)
