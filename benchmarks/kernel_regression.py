@@ -95,7 +95,8 @@ def draw(folder: str | Path) -> dict[str, float]:
 def _draw_curves(
     path: Path, keys_S: Tensor, values_S: Tensor, queries_T: Tensor, curves: dict[str, Tensor]
 ) -> None:
-    with picture([path], curves, 9, 3, **{"svg.fonttype": "none"}) as figure:
+    told = f"A curve and its noisy points, predicted in {len(curves)} ways: {', '.join(curves)}."
+    with picture([path], curves, 9, 3, told=told, **{"svg.fonttype": "none"}) as figure:
         panels: Any = figure.subplots(1, 3, sharey=True)
         for axes, (name, predictions_T) in zip(panels, curves.items(), strict=True):
             axes.plot(keys_S, values_S, "o", color=FAINT, ms=3, alpha=0.5, mew=0)
@@ -107,7 +108,8 @@ def _draw_curves(
 
 
 def _draw_weights(path: Path, maps: dict[str, Tensor]) -> None:
-    with picture([path], maps, 7, 3.2, **{"svg.fonttype": "none"}) as figure:
+    told = f"The attention weights of each query: {', '.join(maps)}."
+    with picture([path], maps, 7, 3.2, told=told, **{"svg.fonttype": "none"}) as figure:
         panels: Any = figure.subplots(1, len(maps))
         for axes, (name, weights_TS) in zip(panels, maps.items(), strict=True):
             axes.imshow(weights_TS.numpy(), cmap="Blues", aspect="auto", interpolation="none")

@@ -198,6 +198,26 @@ def test_text_fits_a_terminal(architecture, loss, language):
     assert json.loads(json.dumps(asdict(shown)))["pairs"][0]["target"] == shown.pairs[0].target
 
 
+@pytest.mark.parametrize(("architecture", "loss"), KINDS)
+def test_equal_vectors_are_explained(architecture, loss):
+    told = " ".join(render(look(architecture=architecture, loss=loss)).split())
+    assert "output vectors at zero" in told and "changes no input vector" in told
+    shown = look(architecture=architecture, loss=loss).outputs[:6]
+    vectors = [tuple(change.before) for change in shown]
+    equal = [change.name for change in shown if vectors.count(tuple(change.before)) > 1]
+    assert ("had equal updates" in told) == bool(equal)
+    if equal:
+        listed = told[told.index("had equal updates") :]
+        assert all(name in listed for name in equal)
+
+
+def test_noise_words_of_one_pool_are_named_with_the_reason():
+    corpus = [["cat", "feeds", "dog"], *([[f"word{n}"] for n in range(400)] * 2)]
+    shown = preview(corpus, options(sample=0), sememe.TextSettings())
+    told = " ".join(render(shown).split())
+    assert "had equal updates:" in told and "only noise words, in the same pools" in told
+
+
 def test_long_words_and_long_lines_fit_too():
     corpus = [[f"{n}{char * 150}" for n in range(1_500) for char in "x界"], ["a", "b"]]
     config = options(architecture="cbow", window=1_000, negatives=50)

@@ -6,11 +6,14 @@ import shutil
 import subprocess
 import sys
 import warnings
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from PIL import Image
 
 from sememe.errors import InputError, OptionError, UnknownWordError, WriteError
 from sememe.plots import heatmap, history, pca, style
@@ -39,7 +42,10 @@ def test_pairs_are_joined_and_every_word_is_labelled(vectors: WordVectors, tmp_p
     axes = figure.axes[0]
     assert sorted(texts(figure)) == sorted(WORDS)
     assert len(axes.lines) == 3 and all(line.get_linestyle() != "-" for line in axes.lines)
-    assert len(axes.collections[0].get_offsets()) == 8
+    # By their place in a pair words have another color and another mark.
+    assert [len(own.get_offsets()) for own in axes.collections] == [3, 3, 2]
+    shapes = [own.get_paths()[0].vertices.tolist() for own in axes.collections]
+    assert shapes[0] != shapes[1] != shapes[2] != shapes[0]
     assert paths[0].read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in paths[1].read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["map.png", "map.svg"]
@@ -68,12 +74,75 @@ def test_a_heat_map_has_a_strip_for_each_expression(vectors: WordVectors, tmp_pa
     axes = figure.axes[0]
     mesh = axes.collections[0]
     assert mesh.get_array().shape == (3, 20)
-    assert mesh.get_clim() == (-2, 2)
+    largest = np.abs(mesh.get_array()).max()
+    assert (
+        -mesh.get_clim()[0] == mesh.get_clim()[1] and largest <= mesh.get_clim()[1] < 1.1 * largest
+    )
     assert np.allclose(mesh.get_array()[1], vectors["paris"] - vectors["france"] + vectors["italy"])
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ["rome", "paris − france + italy", "t-shirt"]
     blue, white, red = mesh.cmap([0.0, 0.5, 1.0])
     assert blue[2] > blue[0] and red[0] > red[2] and white[:3].min() > 0.98
+
+
+def test_the_colors_and_the_size_of_a_heat_map_follow_the_data(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    values = random.uniform(-0.03, 0.03, (3, 200)).astype("f4")
+    values[0, 7] = 0.0299
+    told: list[str] = []
+
+    def drawn(rows: np.ndarray, **options: Any) -> Any:
+        words = [f"w{index}" for index in range(len(rows))]
+        return heatmap(
+            WordVectors(words, rows), words, tmp_path / "h.png", on_note=told.append, **options
+        )
+
+    mesh = drawn(values).axes[0].collections[0]
+    assert mesh.get_clim() == (-0.03, 0.03) and told[-1].startswith("Colors run from −0.03")
+    # One value that is far larger must not make all others pale; the scale shows it.
+    values[1, 3] = 5.0
+    figure = drawn(values)
+    assert figure.axes[0].collections[0].get_clim()[1] < 0.04 and "is 5." in told[-1]
+    assert len(figure.axes[1].patches) == 2, "arrows at the ends of the scale"
+    assert drawn(values, limit=2.0).axes[0].collections[0].get_clim() == (-2, 2)
+    assert drawn(np.zeros((1, 4), "f4")).axes[0].collections[0].get_clim() == (-1, 1)
+    # Few dimensions are not stretched, many rows are lower; all labels are inside the picture.
+    small, wide, many = (drawn(np.ones(shape, "f4")) for shape in ((2, 8), (2, 100), (300, 100)))
+    assert small.get_figwidth() < 0.6 * wide.get_figwidth() < 12
+    assert many.get_figheight() < 45 and len(many.axes[0].get_yticklabels()) == 300
+    for figure in (small, wide, many):
+        renderer = figure.canvas.get_renderer()
+        lefts = [one.get_window_extent(renderer).x0 for one in figure.axes[0].get_yticklabels()]
+        assert min(lefts) >= 0
+    with pytest.raises(OptionError, match="2,000"):
+        drawn(np.ones((2_001, 2), "f4"))
+
+
+def test_labels_of_chinese_words_are_inside_a_heat_map(tmp_path: Path) -> None:
+    words = ["自然语言处理", "国王"]
+    rows = np.random.default_rng(0).normal(size=(2, 10)).astype("f4")
+    figure = heatmap(WordVectors(words, rows), ["自然语言处理 - 国王"], tmp_path / "h.png")
+    renderer = figure.canvas.get_renderer()
+    assert figure.axes[0].get_yticklabels()[0].get_window_extent(renderer).x0 >= 0
+
+
+def test_pictures_have_a_text_alternative(vectors: WordVectors, tmp_path: Path) -> None:
+    paths = [tmp_path / "one.svg", tmp_path / "one.png"]
+    records = [{"words": index, "loss": 2.0 / index} for index in range(1, 9)]
+    for draw in (
+        lambda: pca(vectors, [*PAIRS, "cost$5$"], paths),
+        lambda: heatmap(vectors, ["rome", "paris - france + italy"], paths),
+        lambda: history(records, paths),
+    ):
+        draw()
+        root = ElementTree.parse(paths[0]).getroot()
+        title, text = root[0], root[1]
+        assert root.get("role") == "img" and title.tag.endswith("title")
+        assert text.tag.endswith("desc") and len(text.text) > 20
+        with Image.open(paths[1]) as picture:
+            assert picture.info["Description"] == text.text
+    heatmap(vectors, ["rome"], paths)
+    assert "rome" in paths[0].read_text() and "Colors run from" in paths[0].read_text()
 
 
 def test_expressions(vectors: WordVectors) -> None:

@@ -106,11 +106,11 @@ def heatmap(
     ],
     out: Pictures = None,
     scale: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=1e-9, max=1e9, help="Limit of the colour scale: blue is -SCALE, red is +SCALE."
+            min=1e-9, max=1e9, help="Colors run from -SCALE to +SCALE; default: from the values."
         ),
-    ] = 2.0,
+    ] = None,
     title: Title = "",
     limit: Limit = None,
     quiet: Quiet = False,
@@ -120,8 +120,12 @@ def heatmap(
     from sememe.models.registry import load_words
 
     paths = out or [Path("heatmap.png")]
-    plots.heatmap(load_words(model, limit), expressions, paths, limit=scale, title=title)
+    vectors = load_words(model, limit)
+    notes: list[str] = []
+    plots.heatmap(vectors, expressions, paths, limit=scale, title=title, on_note=notes.append)
     _tell(paths, quiet)
+    more = [] if scale else ["--scale sets another range."]
+    remark(" ".join([*notes, *more]), quiet)
 
 
 @app.command(

@@ -32,7 +32,12 @@ def history(
         raise InputError(f"The history has no metric “{metric}” to draw.")
     x_name = next((name for name in ("words", "step") if name in kept[0]), "record")
     x = np.arange(1, len(kept) + 1) if x_name == "record" else kept.column(x_name)
-    with picture(paths, [title, metric], 8, 4.4) as figure:
+    known = values[np.isfinite(values)]
+    told = (
+        f"{metric.replace('_', ' ').capitalize()} over {len(known):,} records: from {known[0]:.4g} "
+        f"to {known[-1]:.4g}."
+    )
+    with picture(paths, [title, metric], 8, 4.4, told=told) as figure:
         from matplotlib.ticker import EngFormatter, MaxNLocator
 
         axes = figure.add_axes((0.085, 0.125, 0.88, 0.775 if title else 0.83))
@@ -90,7 +95,9 @@ def descent(
     if len(rates) < 2:
         raise InputError("A curve needs the losses of two rates at least.")
     line = np.asarray(smoothed, np.float64)
-    with picture(paths, [title, *(marks or {})], 8, 4.4) as figure:
+    named = ", ".join(f"{label} {rate:.1e}" for label, rate in (marks or {}).items())
+    told = f"Loss over learning rates from {min(rates):.1e} to {max(rates):.1e}. {named}"
+    with picture(paths, [title, *(marks or {})], 8, 4.4, told=told) as figure:
         from matplotlib.ticker import FuncFormatter
 
         axes = figure.add_axes((0.085, 0.135, 0.88, 0.765 if title else 0.82))
@@ -138,7 +145,17 @@ def draw_rates(
     paths = check_paths(path)
     texts = [name, *(text for panel in panels for text in (panel.title, *panel.lines))]
     width = 4.1 * len(panels) + (0 if is_share else 1.5)
-    with picture(paths, texts, width, 3.9) as figure:
+    told = ". ".join(
+        f"{panel.title}: "
+        + "; ".join(
+            f"{label} {', '.join(f'{value:.3g}' for value in values)}"
+            for label, values in {
+                **panel.lines, **{label: [level] for label, level in panel.levels.items()},
+            }.items()
+        )
+        for panel in panels
+    )  # fmt: skip
+    with picture(paths, texts, width, 3.9, told=told) as figure:
         from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
 
         every: Any = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -194,7 +211,8 @@ def bars(
     low, high = min(ends) - 0.45 * span, max(ends) + 0.1 * span
     texts = [title, *names, *([reference[0]] if reference else [])]
     height = 1.3 + 0.42 * len(names)
-    with picture(paths, texts, 8, height) as figure:
+    told = "; ".join(f"{name} {value:.1f}" for name, value in zip(names, values, strict=True))
+    with picture(paths, texts, 8, height, told=told) as figure:
         axes = figure.add_axes((0.26, 0.55 / height, 0.70, 1 - (1.15 if title else 0.8) / height))
         places = range(len(names))
         axes.barh(places, [max(v, low) - low for v in values], left=low, color=BLUE, height=0.62)

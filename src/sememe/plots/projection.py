@@ -88,6 +88,10 @@ def project(rows_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return centred_ND @ axes_2D.T, shares
 
 
+# The mark of each color, for readers who cannot tell the colors by themselves.
+_SHAPES = {BLUE: "o", RED: "D", FAINT: "s"}
+
+
 def pca(
     vectors: WordVectors,
     items: Sequence[str | tuple[str, str]],
@@ -117,14 +121,20 @@ def pca(
     firsts, seconds = ({pair[side] for pair in pairs} for side in (0, 1))
     colors = [BLUE if word in firsts or not pairs else RED if word in seconds else FAINT
               for word in words]  # fmt: skip
-    with picture(paths, [*words, title], 9, 6.8) as figure:
+    named = ", ".join([*(f"{first} – {second}" for first, second in pairs), *singles])
+    told = f"{len(words):,} words on their first two principal components. {named}"
+    with picture(paths, [*words, title], 9, 6.8, told=told) as figure:
         axes = figure.add_axes((0.055, 0.065, 0.92, 0.865 if title else 0.91))
         lines = [(place[first], place[second]) for first, second in pairs]
         for start, end in lines:
             axes.plot(
                 *zip(start, end, strict=True), color="#b9b9c2", lw=0.9, ls=(0, (4, 3)), zorder=1
             )
-        axes.scatter(points_N2[:, 0], points_N2[:, 1], s=22, c=colors, linewidths=0, zorder=3)
+        for color, shape in _SHAPES.items():
+            own_N2 = points_N2[[one == color for one in colors]]
+            axes.scatter(
+                own_N2[:, 0], own_N2[:, 1], s=24, c=color, marker=shape, linewidths=0, zorder=3
+            )
         axes.margins(0.1, 0.08)
         axes.set(xticks=[], yticks=[])
         axes.set_xlabel(f"first component, {shares[0]:.0%} of the variance", loc="left", labelpad=7)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,11 +135,18 @@ def check_paths(path: Paths) -> list[Path]:
 
 @contextmanager
 def picture(
-    paths: Sequence[Path], texts: Iterable[str], width: float, height: float, **settings: Any
+    paths: Sequence[Path],
+    texts: Iterable[str],
+    width: float,
+    height: float,
+    *,
+    told: str,
+    **settings: Any,
 ) -> Iterator[Figure]:
     """A matplotlib figure (inches) in our style, with fonts for `texts`; saved to each path.
 
-    It is drawn by Agg, unknown to pyplot, and contains no date.
+    It is drawn by Agg, unknown to pyplot, and contains no date. `told` describes it in words, for
+    screen readers: the title and description of an SVG, the description of a PNG.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -155,6 +163,18 @@ def picture(
         yield figure
         for path in paths:
             kind = path.suffix.lower()[1:]
-            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            is_svg = path.suffix.lower() == ".svg"
+            metadata: Any = {"Date": None} if is_svg else {"Software": None, "Description": told}
             with write_file(path) as scratch:
                 figure.savefig(scratch, format=kind, dpi=200, metadata=metadata)
+                if is_svg:
+                    _describe(scratch, told)
+
+
+def _describe(path: Path, told: str) -> None:
+    """Give an SVG file a text alternative."""
+    head, mark, rest = path.read_text("utf-8").partition("<svg ")
+    opening, end, body = rest.partition(">")
+    title, _, _ = told.partition(". ")
+    texts = f"<title>{escape(title)}</title><desc>{escape(told)}</desc>"
+    path.write_text(f'{head}{mark}role="img" {opening}{end}{texts}{body}', encoding="utf-8")

@@ -71,8 +71,8 @@ FAMILIES = {
     "contextual": ("Contextual models", "diamond", "red"),
 }
 
-# Models, groups of words and senses cycle through these. The first six can be told apart with every
-# kind of color blindness; the others have the mark of a color that they cannot be taken for.
+# Models, groups of words and senses cycle through these. The first six differ for every kind of
+# color blindness; the others have the mark of a color that they cannot be taken for.
 SERIES = ("blue", "red", "green", "ochre", "violet", "slate", "brown", "teal", "lime", "pink")
 NUM_SAFE = 6
 MARKS = ("circle", "diamond", "square", "triangle", "cross", "ring")

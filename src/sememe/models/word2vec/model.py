@@ -362,10 +362,6 @@ def _update_text(preview: Word2VecPreview) -> list[str]:
     pair, shown = preview.pairs[0], preview.update[: NUM_SHOWN + 1]
     is_softmax = preview.config["loss"] == "softmax"
     name = f"{_fit(_source(pair), 26).rstrip()} → {_fit(pair.target, 16).rstrip()}"
-    caption = (
-        f"Output vectors start at zero, which shows little: {preview.num_passes} passes over these "
-        "lines came before."
-    )
     title = "softmax" if is_softmax else "sigmoid"
     titles = f"{'label':>7}{'dot product':>13}{title:>10}{'error':>10}{'weight':>9}{'step':>10}"
     table = [f"{'':20}{titles}"] + [
@@ -386,7 +382,30 @@ def _update_text(preview: Word2VecPreview) -> list[str]:
     vectors = [_change_text("in", change) for change in preview.inputs[:2]]
     vectors += [_change_text("out", change) for change in preview.outputs[: NUM_SHOWN + 1]]
     head = f"One update by {name} alone, rate {preview.rate:g}:"
-    return [head, *table, *wrap(rule, WIDTH), *vectors, *wrap(caption, WIDTH)]
+    return [head, *table, *wrap(rule, WIDTH), *vectors, *_about_start(preview)]
+
+
+def _about_start(preview: Word2VecPreview) -> list[str]:
+    """Why the vectors are as they are: how they start, and why some are equal."""
+    text = wrap(
+        "Input vectors start at small random values, output vectors at zero, as in the original "
+        f"program: a first update changes no input vector. So {preview.num_passes} passes over "
+        "these lines came before.",
+        WIDTH,
+    )
+    names: dict[tuple[float, ...], list[str]] = {}
+    for change in preview.outputs[: NUM_SHOWN + 1]:
+        names.setdefault(tuple(change.before), []).append(change.name)
+    equal = [" = ".join(own) for own in names.values() if len(own) > 1]
+    if not equal:
+        return text
+    reasons = {
+        "negative": "So far they were only noise words, in the same pools and equally often.",
+        "hierarchical": "So far the same words have passed these nodes, with the same turns.",
+        "softmax": "None is the target of a pair of these lines; they were only wrong answers.",
+    }
+    listed = _fit(f"Equal output vectors had equal updates: {'; '.join(equal)}.", WIDTH, " …")
+    return [*text, listed.rstrip(), *wrap(reasons[preview.config["loss"]], WIDTH)]
 
 
 def _pair(pair: PreviewPair, loss: str) -> str:
