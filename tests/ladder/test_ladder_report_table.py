@@ -293,7 +293,7 @@ def test_the_overview_has_one_column_for_each_group():
     short = overview(wide)
     assert [task.title for task in short.tasks] == [
         "Odd one out",
-        "sentences",
+        "Sentences",
         "Senses",
         "Perplexity",
     ]

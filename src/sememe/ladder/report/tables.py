@@ -154,10 +154,10 @@ def overview(results: Results) -> Results:
             tasks.append(replace(alone, baselines=_hardest([alone])))
             cells += [cell for cell in results.cells if cell.task == alone.name]
             continue
-        titles = listed([task.title for task in chosen])
+        titles, title = listed([task.title for task in chosen]), say(group.capitalize())
         column = Column(
-            name=f"mean of {group} {unit}", title=say(group), group=group, unit=unit,
-            what=say("{group}: mean of {tasks}.", group=say(group).capitalize(), tasks=titles),
+            name=f"mean of {group} {unit}", title=title, group=group, unit=unit,
+            what=say("{group}: mean of {tasks}.", group=title, tasks=titles),
             metric=say("mean of {num} tasks", num=len(chosen)),
             higher_is_better=chosen[0].higher_is_better, baselines=_hardest(chosen),
         )  # fmt: skip
