@@ -78,7 +78,10 @@ def _next_words(model: Any) -> bool:
 
 
 def _attention(model: Any) -> bool:
-    return model.attention("The cat sat.") is not None
+    found = model.attention("The cat sat.")
+    weights_TS = found.of()
+    is_whole = weights_TS.shape == (len(found.target), len(found.source)) and len(weights_TS) > 0
+    return is_whole and np.allclose(weights_TS.sum(-1), 1, atol=1e-3)
 
 
 def _encoder(model: Any) -> bool:
@@ -110,7 +113,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "score": lambda model: model.score("the cat sat") < 0,
     "attention": _attention,
     "positions": lambda model: is_vectors(model.positions, len(model.positions)),
-    "translate": lambda model: len(model.translate(TEXTS)) == 2,
+    "translate": lambda model: [*map(type, model.translate(TEXTS))] == [str, str],
     "predict": _predict,
     "encoder": _encoder,
 }
