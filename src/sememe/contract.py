@@ -139,6 +139,12 @@ KINDS: dict[str, Kind] = {
         "sememe.models.translation.model:Transformer",
         ("embed", "embed_words", "translate", "attention", "positions"),
     ),
+    "sentence": Kind(
+        "sentence encoder",
+        "sememe.models.sentence.model:SentenceModel",
+        (*_VECTORS, "attention"),
+        pipeline="sentence-similarity",
+    ),
     "classify": Kind("classifier", "sememe.tasks.texts:Classify", _TASK),
     "pairs": Kind(
         "classifier of pairs",
@@ -392,6 +398,12 @@ class Model:
     def to(self, device: str) -> Any:
         """Move the model to a device (cpu, cuda, auto) and return it; word vectors stay put."""
         return self
+
+    own_pool = "mean"  # how `embed` makes one vector of many, unless `pool` says otherwise
+
+    def prompt(self, role: str = "") -> str:
+        """What must be written before a text of this role (query, document) to embed it."""
+        return ""
 
     @_reads_frames
     def embed(

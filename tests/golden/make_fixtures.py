@@ -97,6 +97,33 @@ def write_huggingface(name: str) -> None:
             shutil.copy(path, Path(name) / path.name)
 
 
+def write_sentence_encoder(name: str) -> None:
+    """Write a folder as sentence-transformers or model2vec does, of the BERT or random vectors."""
+    if "static" in name:
+        from model2vec import StaticModel
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file("tokenizer-wordpiece/tokenizer.json")
+        random = np.random.default_rng(7)
+        table = random.normal(0, 1, (tokenizer.get_vocab_size(), 8)).astype(np.float32)
+        config = {"model_type": "model2vec", "normalize": True}
+        StaticModel(table, tokenizer, config=config).save_pretrained(name)
+        return
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling
+
+    torch.manual_seed(7)
+    parts = [
+        Transformer("huggingface-bert-body", max_seq_length=48),
+        Pooling(16, pooling_mode="cls"), Dense(16, 8, activation_function=torch.nn.Tanh()),
+        Normalize(),
+    ]  # fmt: skip
+    prompts = {"query": "find: ", "document": ""}
+    SentenceTransformer(modules=parts, device="cpu", prompts=prompts).save(name)
+
+
 def write_released_elmo(name: str) -> None:
     """Write the two files of the released ELMo: options as JSON, weights as HDF5."""
     import h5py
@@ -152,6 +179,7 @@ def writers() -> dict[str, Callable[[str], Any]]:
         **{name: write for name, write in trained.items() if name not in NOT_KEPT},
         **dict.fromkeys(CONVERSIONS, _converted),
         **dict.fromkeys([*BERTS, *GPTS], write_huggingface),
+        **dict.fromkeys(["sentence", "sentence-static"], write_sentence_encoder),
         "elmo-released": write_released_elmo,
     }
 

@@ -188,6 +188,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "huggingface-bert-body": (*_EMBED, "embed {} texts/plain.txt --pool cls"),
     "huggingface-bert-sharded": _BERT,
     "huggingface-gpt2": _GPT,
+    "sentence": _EMBED,
+    "sentence-static": _EMBED[:1],
     "huggingface-gpt1": _GPT,
     "huggingface-classify": ("predict {} texts/plain.txt --json",),
     "huggingface-regress": ("predict {} texts/plain.txt --json",),

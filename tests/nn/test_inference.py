@@ -1,4 +1,4 @@
-"""Products without gradients on a CPU, by oneDNN, beside PyTorch's plain ones."""
+"""Products of inference on a CPU, by oneDNN, beside PyTorch's plain ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_product_with_its_activation(shape, activation, dtype, has_bias):
     weight, bias = layer.weight.to(dtype), None if layer.bias is None else layer.bias.to(dtype)
     plain = torch.nn.functional.linear(x, weight, bias)
     expected = activate(plain, activation) if activation else plain
-    with torch.no_grad():
+    with torch.inference_mode():
         found = layer(x, activation)
     tolerance = 1e-6 if dtype == torch.float32 else 2e-2
     torch.testing.assert_close(found, expected.detach(), atol=tolerance, rtol=tolerance)
@@ -28,13 +28,15 @@ def test_a_product_with_its_activation(shape, activation, dtype, has_bias):
     assert torch.equal(layer(x, activation), expected)
 
 
-def test_the_fast_product_is_taken_without_gradients_only(monkeypatch):
+def test_the_fast_product_is_taken_for_inference_only(monkeypatch):
     taken = []
     monkeypatch.setattr(layers, "_linear_by_onednn", lambda x, *_: taken.append(len(x)) or x)
     layer, x = Linear(8, 8), torch.randn(6, 8)
     layer(x)
+    with torch.no_grad():  # validation, and frozen layers of a training
+        layer(x)
     assert not taken
-    with torch.no_grad():
+    with torch.inference_mode():
         layer(x[:2])  # too few rows to gain anything
         layer(x)
     assert taken == ([6] if layers._has_onednn else [])

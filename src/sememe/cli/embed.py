@@ -61,9 +61,9 @@ def embed(
         ),
     ] = "last",
     pool: Annotated[
-        Literal["cls", "mean", "max", "words"],
-        typer.Option(help=r"Pooling: one row per text (\[CLS], mean, max) or per word."),
-    ] = "mean",
+        Literal["auto", "cls", "mean", "max", "words"],
+        typer.Option(help=r"Pooling: a row per text (auto: the model's) or per word."),
+    ] = "auto",
     language: Annotated[
         str, typer.Option(help="Word segmentation (en, zh …); default: the model's, otherwise en.")
     ] = "",
@@ -101,7 +101,8 @@ def embed(
     with _words_file(out, pool == "words") as words:
         metrics = _write(embedder, texts, file, out, words, Reporter(quiet=quiet))
     if json:
-        print_json({"path": str(out), "pool": pool, **metrics})
+        used = opened.own_pool if pool == "auto" else pool
+        print_json({"path": str(out), "pool": used, **metrics})
         return
     remark(f"Wrote {metrics['rows']:,} rows × {metrics['dim']} to {out}", quiet)
     if metrics["unknown"]:
@@ -114,7 +115,8 @@ def embedded(
 ) -> Iterator[tuple[np.ndarray, list[str]]]:
     """The rows of each text: one, or one for each word with a vector, and those words."""
     if pool != "words":
-        yield from ((row_D[None], []) for row_D in model.embed(texts, pool=pool, layers=layers))
+        chosen = {} if pool == "auto" else {"pool": pool}
+        yield from ((row_D[None], []) for row_D in model.embed(texts, layers=layers, **chosen))
         return
     for own in model.embed_spans(texts, layers=layers):
         has_row = own.is_known_W | own.vectors_WD.any(1)

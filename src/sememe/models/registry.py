@@ -24,6 +24,7 @@ from sememe.models.huggingface.layout import (
     network_config,
     network_kind,
 )
+from sememe.models.sentence.layout import is_sentence_folder
 from sememe.models.word2vec.config import START_RATES
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints
@@ -43,7 +44,9 @@ from sememe.vectors.formats.fasttext import is_fasttext, read_model
 from sememe.vectors.formats.files import STREAM_ERRORS, open_for_reading
 from sememe.vectors.subwords import QuantizedMatrix
 
-Source = Literal["sememe", "transformers", "fasttext", "bilm", "arpa", "vectors"]
+Source = Literal[
+    "sememe", "transformers", "sentence-transformers", "fasttext", "bilm", "arpa", "vectors"
+]
 
 # Kinds that `load` does not open, and what opens them.
 _NOT_MODELS = {
@@ -99,6 +102,8 @@ def _recognise_folder(folder: Path) -> Found:
         return Found(kind, "sememe")
     if (folder / MANIFEST).exists():
         raise ArtifactError(f"{folder / MANIFEST} does not say what kind of model this is.")
+    if is_sentence_folder(folder):
+        return Found("sentence", "sentence-transformers")
     if (kind := finetuned_for(folder) or network_kind(folder)) is not None:
         return Found(kind, "transformers")
     if find_bilm(folder) is not None:

@@ -324,5 +324,5 @@ def run_items(
     precision = choose_precision(config.precision, device)
     objective.to(device)
     objective.precision = TYPES[precision]
-    with reproducible(device, precision, config.num_workers):
+    with reproducible(device, precision, config.num_workers), torch.inference_mode():
         return say(objective, items, device).outputs

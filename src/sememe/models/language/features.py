@@ -306,7 +306,7 @@ def _row_vectors(network: Network, rows: list[FramedRow], layers: Choice) -> lis
     return [found[index] for index in range(len(rows))]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def _encoded(
     network: Network, rows: list[FramedRow], layers: Choice
 ) -> Iterator[tuple[list[int], np.ndarray]]:
