@@ -25,12 +25,12 @@ class TokenVectors:
     def __init__(
         self, tokenizer: SubwordTokenizer, table_VD: np.ndarray, unknown_id: int | None = None
     ) -> None:
-        """`unknown_id`: of the token that is left out, if there is one."""
+        """`unknown_id` is the token to skip, if there is one."""
         self.tokenizer, self.table_VD, self.unknown_id = tokenizer, table_VD, unknown_id
 
     @classmethod
     def load(cls, folder: Path, *, is_model2vec: bool) -> TokenVectors:
-        """Read a StaticEmbedding module, or a model2vec folder, which leaves out unknown tokens."""
+        """Read a StaticEmbedding module, or a model2vec folder, which skips unknown tokens."""
         tensors = read_tensors(folder / _TENSORS)
         name = next((one for one in ("embedding.weight", "embeddings") if one in tensors), "")
         table = tensors.get(name)
