@@ -16,7 +16,8 @@ import numpy as np
 from sememe.card import write_manifest
 from sememe.contract import KINDS, Attention, Model
 from sememe.errors import ArtifactError, OptionError
-from sememe.machine import imported, provenance
+from sememe.machine import provenance
+from sememe.models.huggingface.folder import load_folder, write_network
 from sememe.models.huggingface.layout import network_kind
 from sememe.models.sentence.layout import (
     ACTIVATIONS,
@@ -249,8 +250,6 @@ class SentenceModel(Model):
             base.tokenizer.save(scratch)
             write_tensors(scratch / _TENSORS, base.tensors(), metadata={"format": "pt"})
             return {**told, "provenance": provenance()}
-        # Needs PyTorch, which token vectors do not.
-        write_network = imported("sememe.models.huggingface.folder", "write_network")
         write_network(base.network, scratch, without=("masked head", "next head"))
         length = base.network.seen_length
         base.tokenizer.save(scratch, max_length=length)
@@ -325,7 +324,6 @@ def _network_in(folder: Path) -> Any:
             f"{folder} is a sentence encoder on {kind or 'a network'} that sememe does not open; "
             "it opens those on BERT."
         )
-    load_folder = imported("sememe.models.huggingface.folder", "load_folder")
     return KINDS[kind].cls().around(*load_folder(folder))
 
 
