@@ -328,12 +328,12 @@ def _network_in(folder: Path) -> Any:
 
 
 def _dense_in(part: Any) -> DenseLayer:
-    place = part.folder / _TENSORS
-    if not place.is_file():
-        raise ArtifactError(f"{place} is missing; pickled weights of a Dense layer are not read.")
-    tensors = read_tensors(place)
+    weights = part.folder / _TENSORS
+    if not weights.is_file():
+        raise ArtifactError(f"{weights} is missing; pickled weights of a Dense layer are not read.")
+    tensors = read_tensors(weights)
     weight, bias = tensors.get("linear.weight"), tensors.get("linear.bias")
     if weight is None or weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
-        raise ArtifactError(f"{place} does not hold the weights of a Dense layer.")
+        raise ArtifactError(f"{weights} does not hold the weights of a Dense layer.")
     own_bias = None if bias is None else np.asarray(bias)
     return DenseLayer(np.asarray(weight), own_bias, activation_of(part))
