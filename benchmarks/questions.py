@@ -135,7 +135,7 @@ def tell_antonyms(models: Models) -> None:
     from sememe.evaluation.question_files import BUILT_IN, read_questions
 
     vectors = models.fit()[0].vectors
-    rows = read_questions(BUILT_IN / "antonyms.txt", "antonyms").rows
+    rows = read_questions(BUILT_IN / "english" / "antonyms.txt", "antonyms").rows
     known = [pair for pair in rows if pair[0] in vectors and pair[1] in vectors]
     if not known:
         print("the text has no pair of opposites")

@@ -33,8 +33,9 @@ def test_evaluate_on_the_built_in_sets_says_what_is_covered(sememe, vector_file,
 def test_built_in_sets_that_do_not_fit_the_language_are_said(sememe, tmp_path):
     (tmp_path / "zh.txt").write_text("高 1 0\n低 0 1\n大 1 1\n小 1 2\n", encoding="utf-8")
     ran = sememe("evaluate", "words", tmp_path / "zh.txt")
-    assert "gram-plural" not in ran.out and "chinese" in ran.out  # sections of what was asked only
-    assert "The built-in analogies, groups, odd are English" in ran.err and "--data" in ran.err
+    assert "gram-" not in ran.out and "单字" in ran.out  # sections of what was asked only
+    assert "built-in Chinese questions" in ran.err
+    assert "no question in the built-in analogies, groups, odd" in ran.err and "--data" in ran.err
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

@@ -347,28 +347,35 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         )
 
 
-def test_the_built_in_files_are_sound() -> None:
-    kinds = {
-        path.stem: question_files.detect_kind(path) for path in question_files.BUILT_IN.iterdir()
+@pytest.mark.parametrize(
+    ("language", "fewest"),
+    [
+        ("english", {"analogies": 150, "odd": 40, "antonyms": 60, "groups": 100}),
+        ("chinese", {"analogies": 150, "odd": 150, "antonyms": 150, "groups": 150}),
+    ],
+)
+def test_the_built_in_files_are_sound(language: str, fewest: dict[str, int]) -> None:
+    folder = question_files.BUILT_IN / language
+    kinds = {path.stem: question_files.detect_kind(path) for path in folder.iterdir()}
+    assert kinds == {name: name for name in fewest}
+    rows = {
+        kind: question_files.read_questions(folder / f"{kind}.txt", kind).rows
+        for kind in get_args(Kind)
+        if kind in fewest
     }
-    assert kinds == {
-        "analogies": "analogies", "antonyms": "antonyms", "groups": "groups", "odd": "odd",
-    }  # fmt: skip
-    analogies = question_files.read_questions(
-        question_files.BUILT_IN / "analogies.txt", "analogies"
-    )
-    assert len(set(analogies.rows)) == len(analogies.rows) >= 150
-    assert all(len(set(row)) == 4 for row in analogies.rows)
-    odd = question_files.read_questions(question_files.BUILT_IN / "odd.txt", "odd")
-    assert len(odd.rows) >= 40 and all(len(set(row)) == len(row) for row in odd.rows)
-    antonyms = question_files.read_questions(question_files.BUILT_IN / "antonyms.txt", "antonyms")
-    assert antonyms.sections.count("english") >= 60 and antonyms.sections.count("chinese") >= 30
-    assert len({frozenset(row) for row in antonyms.rows}) == len(antonyms.rows)
-    groups = [
-        word
-        for row in question_files.read_questions(
-            question_files.BUILT_IN / "groups.txt", "groups"
-        ).rows
-        for word in row
-    ]
-    assert len(set(groups)) == len(groups)
+    words = [word for row in rows["groups"] for word in row]
+    num = {**{kind: len(own) for kind, own in rows.items()}, "groups": len(words)}
+    assert all(num[kind] >= fewest[kind] for kind in fewest), num
+    assert len(set(words)) == len(words)
+    for own in rows.values():
+        assert len({frozenset(row) for row in own}) == len({tuple(row) for row in own}) == len(own)
+        assert all(len(set(row)) == len(row) for row in own)
+
+
+def test_the_built_in_chinese_words_are_whole() -> None:
+    """Each word is one word of the segmenter, so that a model trained with it can know it."""
+    rjieba = pytest.importorskip("rjieba")
+    folder = question_files.BUILT_IN / "chinese"
+    for path in folder.iterdir():
+        content = question_files.read_questions(path, question_files.detect_kind(path))
+        assert [word for word in content.words if rjieba.cut(word) != [word]] == []

@@ -233,7 +233,21 @@ def test_antonyms_must_be_near_from_both_sides(tmp_path: Path) -> None:
     score = evaluate_antonyms(vectors, path, num=1)
     assert (score.value, score.num_asked, score.num_questions) == (0.5, 2, 3)
     built_in = evaluate_antonyms(vectors)
-    assert built_in.num_asked == 2 and built_in.value == 1
+    assert built_in.num_asked == 1 and built_in.value == 1
+
+
+def test_the_built_in_questions_are_in_the_language_of_the_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    chinese = on_circle(
+        {"大": 0, "小": 2, "增加": 50, "减少": 52, "x": 90, "中国": 120, "北京": 150}
+    )
+    found = evaluate_words(chinese, reporter=Reporter())
+    assert found["antonyms"].num_asked == 2 and found["antonyms"].value == 1
+    assert "built-in Chinese questions" in capsys.readouterr().err
+    english = on_circle({"fast": 0, "slow": 2, "mean": 50, "大": 80, "小": 82})
+    assert evaluate_words(english, reporter=Reporter())["antonyms"].num_asked == 1
+    assert "Chinese" not in capsys.readouterr().err
 
 
 def test_a_folder_is_asked_file_by_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

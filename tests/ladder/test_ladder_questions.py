@@ -7,6 +7,7 @@ import pytest
 from ladder_texts import chinese_documents, documents
 
 from sememe.errors import InputError
+from sememe.evaluation.question_files import BUILT_IN, read_questions
 from sememe.evaluation.senses import find_sets
 from sememe.evaluation.words import evaluate_file
 from sememe.examples.labelled.rows import AnswerRow, AnswerSpan
@@ -18,7 +19,7 @@ from sememe.ladder.sentence_questions import AnswerQuestion
 from sememe.ladder.tasks import _senses
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.visuals import shown_of
-from sememe.ladder.word_questions import file_questions
+from sememe.ladder.word_questions import chinese_questions, file_questions
 from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors
@@ -133,3 +134,16 @@ def test_files_of_questions_are_counted_as_their_scores_are(tmp_path):
         assert own.task.num_test == score.num_questions == score.num_asked, name
     assert asked["groups"].task.num_test > 4 * 18
     assert {"ship", "oven"} <= asked["rated"].words
+
+
+def test_a_chinese_text_is_asked_the_built_in_questions_that_it_can_answer(tmp_path):
+    rows = read_questions(BUILT_IN / "chinese" / "odd.txt", "odd").rows
+    words = [word for row in rows for word in row]
+    rng = np.random.default_rng(1)
+    texts = ["，".join(rng.permutation(words)[:300]) + "。" for _ in range(60)]
+    text = open_text(texts, TextSettings(language="zh"), tmp_path / "all")
+    assert {own.kind for own in chinese_questions(text, 3)} >= {"odd", "groups"}
+    assert chinese_questions(text, 10**6) == []
+    few = [f"国王和第{number}个女王住在城堡里。农民住在村庄里。" for number in range(60)]
+    other = open_text(few, TextSettings(language="zh"), tmp_path / "few")
+    assert chinese_questions(other, 1) == []

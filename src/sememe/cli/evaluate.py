@@ -104,8 +104,8 @@ def words(
     unasked = [score.name for score in result.scores if not score.num_asked]
     if unasked and not data:
         reporter.note(
-            f"The built-in {', '.join(unasked)} are English, and the model knows the words of no "
-            "question of them; give questions of your own with --data."
+            f"The model knows the words of no question in the built-in {', '.join(unasked)}; give "
+            "questions of your own with --data."
         )
 
 

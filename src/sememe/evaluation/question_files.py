@@ -35,7 +35,7 @@ from sememe.tokens.vocabulary import Vocabulary
 
 Kind = Literal["pairs", "analogies", "odd", "groups", "antonyms"]
 
-BUILT_IN = Path(__file__).parent / "data"
+BUILT_IN = Path(__file__).parent / "data"  # a folder for each language
 
 _GROUP = re.compile(r"[^:\s][^:]*:\s+\S")
 _NUM_LINES_LOOKED_AT = 200

@@ -35,12 +35,14 @@ from sememe.metrics import (
 )
 from sememe.models.registry import opened
 from sememe.progress import SILENT, Reporter
+from sememe.text.characters import is_mostly_chinese
 
 if TYPE_CHECKING:
     from sememe.vectors import WordVectors
 
 _LOW_COVERAGE = 0.5  # below it a score says little about a file, and a note says so
 _NUM_NAMED = 5  # unknown words
+_NUM_FREQUENT = 1_000  # words that tell the language of vectors
 
 
 def _read(
@@ -173,7 +175,7 @@ def evaluate_antonyms(
     Opposites share their contexts, so a high share is not praise: it shows what vectors of
     contexts cannot distinguish. Without a path, English and Chinese pairs of our own are used.
     """
-    path = Path(path) if path is not None else BUILT_IN / "antonyms.txt"
+    path = Path(path) if path is not None else built_in(vectors) / "antonyms.txt"
     content, lookup, details = _read(vectors, path, "antonyms", case)
     pairs = [tuple(lookup.find(word) for word in row) for row in content.rows]
     is_asked = [min(pair) >= 0 and pair[0] != pair[1] for pair in pairs]
@@ -252,9 +254,15 @@ def evaluate_groups(
     )  # fmt: skip
 
 
+def built_in(vectors: WordVectors) -> Path:
+    """The folder of the built-in questions in the language of most frequent words."""
+    is_chinese = is_mostly_chinese(vectors.vocabulary[:_NUM_FREQUENT])
+    return BUILT_IN / ("chinese" if is_chinese else "english")
+
+
 def find_files(data: str | Path | None) -> list[Path]:
-    """List the question files of `data`: a file, a folder's files, or the built-in ones."""
-    path = BUILT_IN if data is None else Path(data)
+    """List the question files of `data`: a file, a folder's files, or the built-in English ones."""
+    path = BUILT_IN / "english" if data is None else Path(data)
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -329,7 +337,10 @@ def evaluate_words(
     """
     vectors: WordVectors = opened(model).words
     scores, skipped = [], []
-    paths = find_files(data)
+    folder = built_in(vectors) if data is None else Path(data)
+    paths = find_files(folder)
+    if folder == BUILT_IN / "chinese":
+        reporter.note("The vocabulary is Chinese: the built-in Chinese questions are used.")
     for path in paths:
         kind = kind_in(path, is_alone=len(paths) == 1)
         if kind is None:

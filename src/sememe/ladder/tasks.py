@@ -34,7 +34,7 @@ from sememe.ladder.sentence_questions import (
 )
 from sememe.ladder.text import LadderText, sentences_of
 from sememe.ladder.visuals import Shown, shown_of
-from sememe.ladder.word_questions import BelongingQuestion, file_questions
+from sememe.ladder.word_questions import BelongingQuestion, chinese_questions, file_questions
 from sememe.progress import SILENT, Reporter
 
 FOLLOWS, OTHER = "follows", "other"
@@ -149,7 +149,10 @@ def make_questions(
 ) -> LadderQuestions:
     """All tasks and visuals for this text, and the uses of the words in them."""
     num = plan.num_rows
-    files = file_questions(words or None) if words or text.is_built_in else []
+    if words or text.is_built_in:
+        files = file_questions(words or None)
+    else:
+        files = chinese_questions(text, plan.min_count) if text.settings.mode == "chinese" else []
     asked: list[Question] = [*files]
     for is_unseen in (True,) if files else (False, True):
         own = BelongingQuestion(

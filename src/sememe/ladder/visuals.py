@@ -24,13 +24,18 @@ from sememe.ladder.text import LadderText, sentences_of
 from sememe.plots.projection import project
 from sememe.vectors.search import unit_rows
 
-_GROUPS = ("colors", "trigonometry", "statistics", "files", "networks", "containers", "training")
+_GROUPS = {
+    "english": (
+        "colors", "trigonometry", "statistics", "files", "networks", "containers", "training",
+    ),
+    "chinese": ("国家", "动物", "颜色", "行星", "乐器", "疾病", "宗教"),
+}  # fmt: skip
 _WORDS = ("array", "matrix", "function", "error", "file", "gradient")
 _CHINESE = ("中国", "大学", "音乐", "战争", "科学", "城市")
 _ENGLISH = ("king", "city", "music", "war", "science", "river")
 _AMBIGUOUS = ("key", "bank", "苹果")
 _FEWEST_SHOWN, _MOST_SHOWN = 7, 14  # words of a sentence whose attention is drawn
-_NUM_NEIGHBORS, _FREQUENT, _NUM_FREQUENT = 6, 150, 24
+_NUM_NEIGHBORS, _FREQUENT, _NUM_FREQUENT, _MOST_MEMBERS = 6, 150, 24, 6
 _SENTENCE = {
     "python": "the function returns the index of the first element of the array",
     "english": "the king of the country lived in the largest city near the river",
@@ -67,16 +72,16 @@ def shown_of(text: LadderText, sets: Sequence[SenseSet], min_count: int) -> Show
         for word in vocabulary[first : first + 400]
         if word.isalpha() and (len(word) > 3 or (len(word) > 1 and word > "\u2e80"))
     ]
-    groups = {}
-    if text.is_built_in:
-        content = read_questions(QUESTION_FILES / "groups.txt", "groups")
+    groups, is_chinese = {}, text.settings.mode == "chinese"
+    if text.is_built_in or is_chinese:
+        language = "chinese" if is_chinese else "english"
+        content = read_questions(QUESTION_FILES / language / "groups.txt", "groups")
         own = {name: known(row) for name, row in zip(content.sections, content.rows, strict=True)}
-        groups = {name: own[name] for name in _GROUPS if len(own.get(name, [])) >= 3}
+        found = {name: own.get(name, [])[:_MOST_MEMBERS] for name in _GROUPS[language]}
+        groups = {name: words for name, words in found.items() if len(words) >= 3}
     if not groups:
         groups = {"frequent words": known(frequent)[:_NUM_FREQUENT]}
-    wanted = (
-        _WORDS if text.is_built_in else _CHINESE if text.settings.mode == "chinese" else _ENGLISH
-    )
+    wanted = _WORDS if text.is_built_in else _CHINESE if is_chinese else _ENGLISH
     word = next((one for one in _AMBIGUOUS for own in sets if one in own.words), "")
     uses = [one for own in sets for one in own.occurrences if word and one.word == word]
     neighbors = known(wanted)[:_NUM_NEIGHBORS] or known(frequent)[:3]

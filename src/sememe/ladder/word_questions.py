@@ -1,7 +1,7 @@
 """Tasks about single words: question files, and words that no rung has seen."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sememe.errors import InputError
-from sememe.evaluation.question_files import Kind, read_questions
+from sememe.evaluation.question_files import BUILT_IN, Kind, read_questions
 from sememe.evaluation.words import evaluate_file, find_files, kind_in
 from sememe.ladder.reading import (
     NO_SIMILARITY,
@@ -22,6 +22,7 @@ from sememe.ladder.reading import (
 )
 from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText
+from sememe.progress import FEW
 from sememe.vectors.search import unit_rows
 
 _TITLES: dict[str, tuple[str, str, str]] = {
@@ -45,6 +46,7 @@ class FileQuestion:
         name, content = path.stem, read_questions(path, kind)
         words = [*content.words, *content.without_tags().words]
         self.words = {*words, *map(str.lower, words)}
+        self._rows = content.rows
         sizes = [len(row) for row in content.rows]
         chances = {"odd": [1 / size for size in sizes], "groups": [1 / len(sizes)]}
         if name not in ("analogies", "odd", "groups"):
@@ -56,6 +58,12 @@ class FileQuestion:
             num_test=sum(sizes) if kind == "groups" else len(sizes),
             how="vectors of words; of contextual models the mean over uses in the training text",
         )  # fmt: skip
+
+    def num_known(self, is_known: Callable[[str], bool]) -> int:
+        """The number of questions whose words are all known."""
+        if self.kind == "groups":
+            return sum(is_known(word) for row in self._rows for word in row)
+        return sum(all(map(is_known, row)) for row in self._rows)
 
     def evaluate(self, rung: RungModel) -> RungAnswer:
         """Evaluate the file, among the words that every rung is evaluated on."""
@@ -88,6 +96,18 @@ def file_questions(data: Sequence[str | Path] | None) -> list[FileQuestion]:
             )
         found += own
     return found
+
+
+def chinese_questions(text: LadderText, min_count: int) -> list[FileQuestion]:
+    """The built-in Chinese questions that are about words of this text, often enough."""
+    vocabulary = text.words.vocabulary
+
+    def is_known(word: str) -> bool:
+        word_id = vocabulary.find(word)
+        return word_id >= 0 and bool(vocabulary.counts[word_id] >= min_count)
+
+    found = _questions(find_files(BUILT_IN / "chinese"))
+    return [one for one in found if one.num_known(is_known) >= FEW]
 
 
 def _questions(paths: Sequence[Path]) -> list[FileQuestion]:
