@@ -62,7 +62,7 @@ def ladder(
     words: Annotated[
         list[str] | None,
         typer.Option(
-            help="Word question file or folder; repeatable; default: built-in for built-in corpus."
+            help="Word question file or folder; repeatable; default: built-in, if they fit."
         ),
     ] = None,
     task: Annotated[
