@@ -294,7 +294,7 @@ def test_what_is_no_file_or_endless_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "zeros.txt").open("wb") as file:
         file.truncate(1 << 33)
     for name in ("endless.txt", "pipe.txt", "zeros.txt", "."):
-        with pytest.raises(InputError, match="not a text file"):
+        with pytest.raises(InputError, match=r"not a regular file|is larger than|directory"):
             question_files.detect_kind(tmp_path / name)
 
 

@@ -293,3 +293,66 @@ def test_broken_tags_are_fixed_in_their_own_scheme():
     rows = [(["a", "b"], ["O", "E-X"])]
     assert read_tags(rows, target="bioes")[0].tags == ("O", "S-X")
     assert read_tags(rows, target="same")[0].tags == ("O", "E-X")
+
+
+# ---- a word per row, below a header -------------------------------------------------------
+
+SENTENCES = [
+    [("The", "O"), ("trip", "O"), (name, tag), (".", "O")]
+    for name, tag in [("Anna", "B-PER"), ("Paris", "B-LOC"), ("张三", "B-PER"), ("北京", "B-LOC")]
+]
+
+
+def by_word(header: str, mark: str, blank: bool = True, number: str = "") -> str:
+    """The sentences, a word per line; `number` is every (each) or only the first word's."""
+    lines = [header]
+    for place, sentence in enumerate(SENTENCES, 1):
+        for index, cells in enumerate(sentence):
+            own = f"Sentence: {place}" if number == "each" or not index else ""
+            lines.append(mark.join([own] * bool(number) + list(cells)))
+        lines += [""] * blank
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.conll", by_word("Token Tag", " ")),
+        ("a.txt", by_word("Wort\tMarke", "\t")),
+        ("a.tsv", by_word("Token\tTag", "\t")),
+        ("a.csv", by_word("word,label", ",")),
+        ("a.csv", by_word("Sentence #,Word,Tag", ",", blank=False, number="first")),
+        ("a.tsv", by_word("sentence_id\tword\tner", "\t", blank=False, number="each")),
+        ("a.csv", by_word("句子编号,字,标签", ",", blank=False, number="each")),
+    ],
+)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_header_above_words_is_no_word(tmp_path, name, text, labelled):
+    notes = []
+    path = _write(tmp_path, name, text)
+    found = read_tags(path, on_note=notes.append, labelled=labelled)
+    assert [list(zip(row.words, row.tags, strict=True)) for row in found] == SENTENCES
+    assert "The tags are written in IOB2." in notes
+
+
+def test_columns_below_a_header_have_names(tmp_path):
+    text = "Wort\tLemma\tMarke\n" + "Anna\tanna\tB-PER\nlacht\tlachen\tO\n\nJa\tja\tO\n"
+    path = _write(tmp_path, "a.txt", text)
+    found = read_tags(path, word_column="Lemma", tag_column="marke")
+    assert [row.words for row in found] == [("anna", "lachen"), ("ja",)]
+    with pytest.raises(InputError, match=r"no column 'NER'.*'Marke'"):
+        read_tags(path, word_column="Wort", tag_column="NER")
+
+
+def test_words_without_sentences_are_refused(tmp_path):
+    path = _write(tmp_path, "a.csv", "word,tag\n" + "Anna,B-PER\nlacht,O\n" * 200)
+    with pytest.raises(InputError, match="nothing separates its sentences"):
+        read_tags(path)
+
+
+@pytest.mark.parametrize("places", ["5", "null", '[{"a": 1}]', '["x"]'])
+def test_wrong_places_of_mentions_are_bad_rows(tmp_path, places):
+    line = f'{{"text": "张三说", "label": {{"name": {{"张三": {places}}}}}}}\n'
+    path = _write(tmp_path, "a.jsonl", line)
+    with pytest.raises(InputError, match="line 1"):
+        read_tags(path)

@@ -149,6 +149,21 @@ def ask_rows(model: Path, place: Path, questions: Sequence[str]) -> dict[str, An
     }
 
 
+def ask_pairs(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Read parallel text."""
+    from sememe.examples.parallel import read_pairs
+
+    return {"content": [[pair.source, pair.target] for pair in read_pairs(place)]}
+
+
+def ask_dictionary(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Segment Chinese with a user's dictionary."""
+    from sememe.text.stream import cut_texts
+
+    settings = sememe.TextSettings(language="zh", dictionary=str(place))
+    return {"content": list(cut_texts(["医生用青霉素治疗肺炎链球菌。"], settings))}
+
+
 def ask_words(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
     """Ask whole word vectors the questions of a file."""
     result = sememe.evaluate_words(_opened(model), place)
@@ -179,6 +194,15 @@ def ask_ladder(place: Path, questions: Sequence[str]) -> dict[str, Any]:
     results = Results.load(place)
     write_report(results, place)
     return {"content": [[rung.name, rung.title, rung.state] for rung in results.rungs]}
+
+
+def ask_ladder_text(corpus: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Open the text of a stopped ladder again."""
+    from sememe.ladder.text import open_text
+
+    text = open_text(corpus, sememe.TextSettings(), place)
+    found = "".join(text.heldout_documents())
+    return {"content": [text.words.num_tokens, random.Random(found).random()]}
 
 
 # ---- runs and caches -----------------------------------------------------------------------
@@ -333,13 +357,40 @@ _TABLES: dict[str, tuple[str, str]] = {
     "scores.csv": ("regress", "scores.tsv"),
     "choices.jsonl": ("choose", "choices.tsv"),
     "tags.txt": ("tag-words", "tags.txt"),
+    "tags.csv": ("tag-words", "tags.txt"),
+    "entities.jsonl": ("tag-words", "tags.txt"),
+    "mentions.jsonl": ("tag-words", "tags.txt"),
     "questions.jsonl": ("answer-words", "questions.jsonl"),
     "squad.json": ("answer-words", ""),
 }
 
 
+def _tagged_text(name: str, text: str) -> str:
+    """Tagged words as a table with a word per row, or texts with entities in either form."""
+    sentences = [
+        [line.split() for line in sentence.splitlines()] for sentence in text.strip().split("\n\n")
+    ]
+    if name.endswith(".csv"):
+        rows = [[n, *cells] for n, own in enumerate(sentences) for cells in own]
+        return _csv([["sentence", "word", "tag"], *rows])
+    found = []
+    for own in sentences:
+        words, spans = " ".join(word for word, _ in own), []
+        for word, tag in own:
+            if tag != "O":
+                start = words.index(word)
+                spans.append((tag[2:], word, start, start + len(word)))
+        listed = [{"start": start, "end": end, "label": kind} for kind, _, start, end in spans]
+        nested = {kind: {word: [[start, end - 1]]} for kind, word, start, end in spans}
+        is_nested = name.startswith("mentions")
+        found.append({"text": words, **({"label": nested} if is_nested else {"entities": listed})})
+    return _jsonl(found)
+
+
 def _table_text(name: str, source: str) -> str:
     text = json.dumps(_SQUAD) if not source else sample_texts.texts()[source]
+    if source == "tags.txt" and name != source:
+        return _tagged_text(name, text)
     if Path(source).suffix != ".tsv" or name.endswith(".tsv"):
         return text
     header, *rows = [line.split("\t") for line in text.splitlines()]
@@ -355,7 +406,7 @@ def prepare(root: Path) -> None:
     """Write everything that is damaged below `root`."""
     with tarfile.open(GOLDEN / "fixtures.tar.xz") as archive:
         archive.extractall(root / "models", filter="data")
-    for name in ("texts", "tables", "questions", "runs", "kernels"):
+    for name in ("texts", "tables", "files", "questions", "runs", "kernels"):
         (root / name).mkdir()
     for name, data in _corpora().items():
         (root / "texts" / name).write_bytes(data)
@@ -367,6 +418,10 @@ def prepare(root: Path) -> None:
     (folder / "gb18030.txt").write_bytes(sample_texts.english(2).encode("gb18030"))
     for name, (_, source) in _TABLES.items():
         (root / "tables" / name).write_text(_table_text(name, source), encoding="utf-8")
+    pairs = "".join("\t".join(pair) + "\n" for pair in sample_texts.translations())
+    files = {"translations.tsv": pairs, "dictionary.txt": "青霉素 100 n\n肺炎链球菌\n治疗 5\n"}
+    for name, text in files.items():
+        (root / "files" / name).write_text(text, encoding="utf-8")
     for name, text in {**_WORD_QUESTIONS, "senses.tsv": _SENSES}.items():
         (root / "questions" / name).write_text(text, encoding="utf-8")
 
@@ -406,6 +461,7 @@ MAKERS: dict[str, Callable[[Path, Path], Any]] = {
     ),
     "sub-word-store": _make_pieces,
     "ladder": _make_ladder,
+    "ladder-text": lambda root, place: ask_ladder_text(root / "texts" / "corpus.txt", place, ()),
     "stopped-nnlm": _make_stopped_nnlm,
     "stopped-word2vec": _make_stopped_word2vec,
     "kernel-cache": _make_kernels,
@@ -427,6 +483,11 @@ def subjects(root: Path) -> dict[str, Subject]:
     for name, (model, _) in _TABLES.items():
         ask = partial(ask_rows, models / model)
         found.append(Subject(f"rows-{name}", root / "tables" / name, ask, is_stream=True))
+    readers = {"translations.tsv": ask_pairs, "dictionary.txt": ask_dictionary}
+    found += [
+        Subject(name, root / "files" / name, ask, is_stream=name.endswith(".tsv"))
+        for name, ask in readers.items()
+    ]
     for name in _WORD_QUESTIONS:
         ask = partial(ask_words, models / "word2vec-skipgram-negative")
         found.append(Subject(f"questions-{name}", root / "questions" / name, ask))
@@ -436,6 +497,10 @@ def subjects(root: Path) -> dict[str, Subject]:
     checked = {
         "token-store": (runs / "store", partial(ask_store, TokenStore)),
         "sub-word-store": (runs / "pieces", partial(ask_store, SubwordStore)),
+        "ladder-text": (
+            runs / "ladder-text",
+            partial(ask_ladder_text, root / "texts" / "corpus.txt"),
+        ),
         "stopped-nnlm": (runs / "nnlm", partial(ask_resume, _fit_nnlm)),
         "stopped-word2vec": (runs / "word2vec", partial(ask_resume, _fit_word2vec)),
         "kernel-cache": (

@@ -2,11 +2,12 @@
 
 import gzip
 import json
+import os
 
 import pytest
 from ladder_texts import chinese_documents, documents, write
 
-from sememe.errors import InputError
+from sememe.errors import ArtifactError, InputError
 from sememe.ladder.tasks import next_sentence_rows, origin_rows
 from sememe.ladder.text import open_text, words_in
 from sememe.text.settings import TextSettings
@@ -39,6 +40,23 @@ def test_it_is_read_once_and_again_when_something_changes(tmp_path):
     assert (tmp_path / "t" / "train.jsonl").stat().st_mtime_ns == stamp
     other = open_text(corpus, settings, tmp_path / "t", max_words=1_000)
     assert other.documents["train"] < 20 and "fits the budget" in other.split
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "heldout.jsonl"])
+@pytest.mark.parametrize("damage", ["word", "bytes", "FIFO", "missing"])
+def test_a_damaged_text_is_not_read_on(tmp_path, name, damage):
+    corpus = write(tmp_path / "text.jsonl", documents(40))
+    open_text(corpus, TextSettings(), tmp_path / "t")
+    path = tmp_path / "t" / name
+    whole = path.read_bytes()
+    path.unlink()
+    if damage == "FIFO":
+        os.mkfifo(path)
+    elif damage != "missing":
+        path.write_bytes(whole[:40] + (b"x" if damage == "word" else b"\xff") + whole[41:])
+    with pytest.raises(ArtifactError, match=name):
+        open_text(corpus, TextSettings(), tmp_path / "t")
+    assert open_text(corpus, TextSettings(), tmp_path / "t", seed=2).words.num_tokens
 
 
 def test_encoding_and_fields_are_those_of_the_corpus_alone(tmp_path):

@@ -1,5 +1,6 @@
 """Chinese words: cuts, the user's dictionary, worker processes and their failures."""
 
+import os
 import subprocess
 import sys
 
@@ -147,3 +148,19 @@ def test_labels_follow_their_documents():
         records = segmenter.segment(text, np.array([3, 9, 12], np.int64), ["a", "b", "c"])
     assert records.labels == ["a", "c"]
     assert len(list(decode_documents(records.data))) == 2
+
+
+@pytest.mark.parametrize("what", ["/dev/zero", "FIFO", "gigabytes", "frequency"])
+def test_a_dictionary_is_a_small_file(tmp_path, what):
+    path = tmp_path / "words.txt"
+    if what == "FIFO":
+        os.mkfifo(path)
+    elif what == "gigabytes":
+        with path.open("wb") as file:
+            file.truncate(1 << 33)
+    elif what == "frequency":
+        path.write_text("青霉素 99999999999999999999\n", encoding="utf-8")
+    else:
+        path.symlink_to(what)
+    with pytest.raises(InputError, match=r"words\.txt"):
+        chinese.read_dictionary(path)

@@ -13,6 +13,7 @@ from sememe.cli.program import examples, group, print_json, remark
 from sememe.errors import InputError, OptionError
 from sememe.machine import imported
 from sememe.progress import History
+from sememe.text.sources import read_utf8
 
 app = group("plot", "Plot vectors, attention and training curves.")
 
@@ -40,11 +41,10 @@ def _lines(text: str) -> list[str]:
     if ":" in text and not path.exists():
         return text.split(",")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        lines = read_utf8(path).splitlines()
+    except InputError as error:
         raise InputError(
-            f"Cannot read the pairs of {text}: {reason}; write france:paris, or give a file."
+            f"{str(error).rstrip('.')}; write france:paris, or give a file."
         ) from error
     return [line for line in map(str.strip, lines) if line and line[0] not in "#:"]
 

@@ -39,7 +39,6 @@ BUILT_IN = Path(__file__).parent / "data"  # a folder for each language
 
 _GROUP = re.compile(r"[^:\s][^:]*:\s+\S")
 _NUM_LINES_LOOKED_AT = 200
-_MAX_BYTES = 1 << 28
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _LISTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 # Names of columns, without case and marks; the fourth word of an analogy has several.
@@ -97,8 +96,6 @@ class WordQuestions(NamedTuple):
 
 def read_lines(path: Path) -> list[Line]:
     """Read the lines that are neither blank nor comments."""
-    if path.exists() and not (path.is_file() and path.stat().st_size <= _MAX_BYTES):
-        raise InputError(f"{path} is not a text file of at most {_MAX_BYTES:,} bytes.")
     numbered = enumerate(read_utf8(path).split("\n"), start=1)
     lines = [Line(number, line.strip("\r\n ")) for number, line in numbered]
     found = [line for line in lines if line.text.strip() and not line.text.startswith("#")]

@@ -18,7 +18,16 @@ from sememe.errors import InputError
 from sememe.examples.docstring_tasks import docstring_texts, draw
 from sememe.ladder.results import Corpus
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import read_json, write_file, write_folder, write_json
+from sememe.storage.folder import (
+    CHECKSUMS,
+    read_errors,
+    read_json,
+    verify,
+    write_checksums,
+    write_file,
+    write_folder,
+    write_json,
+)
 from sememe.text import library, stream
 from sememe.text.settings import BUILT_IN, TextSettings
 from sememe.text.sources import find_sources
@@ -324,14 +333,18 @@ def open_text(
         kept = read_json(path)
         # What can be read only once (a pipe) has no fingerprint and counts as unchanged.
         if isinstance(kept, dict) and kept.get("wanted") == wanted:
-            return _opened(folder, settings, kept)
-    path.unlink(missing_ok=True)
+            verify(folder)  # a damaged text would be compared under the same name
+            with read_errors(path):
+                return _opened(folder, settings, kept)
+    for own in (FACTS, CHECKSUMS):
+        (folder / own).unlink(missing_ok=True)
     if is_built_in:
         facts = write_built_in(folder, max_words, progress)
     else:
         facts = write_split(corpus, settings, folder, max_words, seed, progress)
         facts["name"] = name or _name_of(corpus)
     write_json(path, {"wanted": wanted, **facts})
+    write_checksums(folder, (TRAIN, HELDOUT, FACTS))
     return _opened(folder, settings, facts)
 
 

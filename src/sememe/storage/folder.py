@@ -21,7 +21,7 @@ import struct
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from io import BufferedReader
@@ -130,12 +130,8 @@ def write_folder(path: str | Path, *, checksums: bool = True) -> Iterator[Path]:
             yield scratch
             keep_card(path, scratch)
             if checksums:
-                sums = [
-                    f"{_checksum(file)}  {name}\n"
-                    for name, file in _files(scratch).items()
-                    if file.name not in (CARD, OTHER_CARD)  # which the user may edit
-                ]
-                (scratch / CHECKSUMS).write_text("".join(sums), encoding="utf-8")
+                own = _files(scratch).items()  # the card is the user's to edit
+                write_checksums(scratch, [n for n, f in own if f.name not in (CARD, OTHER_CARD)])
             for file in scratch.rglob("*"):
                 _sync(file)
             _sync(scratch)
@@ -365,6 +361,12 @@ def _files(folder: Path) -> dict[str, Path]:
 def _checksum(path: Path) -> str:
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_checksums(folder: Path, names: Iterable[str]) -> None:
+    """Write the checksums of these files of a folder, for `verify`."""
+    sums = [f"{_checksum(folder / name)}  {name}\n" for name in names]
+    (folder / CHECKSUMS).write_text("".join(sums), encoding="utf-8")
 
 
 def verify(folder: Path) -> int:

@@ -8,6 +8,7 @@ user's own text. If a question may have no answer, both vectors can point at the
 import re
 import warnings
 from collections.abc import Iterable, Sequence as Several
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from sememe.examples.labelled.answers import open_answers, read_answers
 from sememe.examples.labelled.rows import AnswerRow, LabelledRows, Note, silent
 from sememe.metrics import AnswerScore
 from sememe.nn.heads import SpanHead
+from sememe.storage.folder import open_regular
 from sememe.tasks.config import AnswerConfig
 from sememe.tasks.objective import Item
 from sememe.tasks.task import Task
@@ -297,8 +299,8 @@ def best_threshold(
 def _knows_no_answer(content: dict[str, Any], folder: Path) -> bool:
     """Whether a model learned that questions may have no answer; its weights do not say."""
     told = f"{folder.resolve().name} {content.get('_name_or_path', '')}"
-    if (card := folder / _CARD).is_file():
-        told += card.read_text(encoding="utf-8", errors="replace")[:_MOST_OF_CARD]
+    with suppress(OSError), open_regular(folder / _CARD) as card:
+        told += card.read(_MOST_OF_CARD).decode("utf-8", "replace")
     found = _SQUAD2.search(told)
     taken = (
         f"it is taken as one that does, for its name or card says {found[0]!r}"

@@ -37,6 +37,7 @@ _SMALL_SIZE = 1 << 18
 _FULL_WIDTH = re.compile("[０-９Ａ-Ｚａ-ｚ]")
 _TO_PLAIN = {code: code - 0xFEE0 for code in range(0xFF10, 0xFF5B) if chr(code).isalnum()}
 
+_MANY_DIGITS = 10
 DictionaryEntry = tuple[str, int | None, str | None]
 
 
@@ -51,12 +52,12 @@ def read_dictionary(path: str | Path) -> list[DictionaryEntry]:
 def _entry(parts: list[str], where: str) -> DictionaryEntry:
     word, *others = parts
     frequency: int | None = None
-    if others and others[0].isascii() and others[0].isdigit():
+    if others and others[0].isascii() and others[0].isdigit() and len(others[0]) < _MANY_DIGITS:
         frequency = int(others.pop(0))
     if len(others) > 1 or (others and not others[0].isalpha()):
         raise InputError(
             f"{where}: {' '.join(parts)!r} is not `word [frequency [tag]]` "
-            "(the frequency a whole number, the tag letters)."
+            f"(the frequency a whole number below 10^{_MANY_DIGITS - 1}, the tag letters)."
         )
     return word, frequency, others[0] if others else None
 

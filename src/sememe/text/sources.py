@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 from sememe.errors import InputError
+from sememe.storage.folder import open_regular
 from sememe.text.settings import TextSettings
 
 # Large enough to hide the cost of a Python call, small enough for the cache and the queue.
@@ -224,6 +225,7 @@ _WIDE_MARKS = (
 
 # A file with a few wrong bytes stays readable; one in another encoding loses a third or more.
 _MOST_LOST = 0.1
+_MAX_BYTES = 1 << 26  # of a file that is read whole
 _REPLACEMENT = "\ufffd".encode()
 _CHINESE_MARKS = "，。、：；！？“”（）《》"
 
@@ -231,7 +233,11 @@ _CHINESE_MARKS = "，。、：；！？“”（）《》"
 def read_utf8(path: str | Path) -> str:
     """Read a small file that must be UTF-8: words, phrases, questions, predictions."""
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        with open_regular(Path(path)) as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise InputError(f"{path} is larger than {_MAX_BYTES:,} bytes.")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:

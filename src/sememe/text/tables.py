@@ -103,8 +103,8 @@ def numbered_lines(source: Source, settings: TextSettings) -> Lines:
         yield number, line[:-1]
 
 
-def csv_rows(name: str, lines: Iterator[str], number: int) -> NumberedRows:
-    """The rows of a csv file from line `number` on."""
+def csv_rows(name: str, lines: Iterator[str], number: int, has_blank: bool = False) -> NumberedRows:
+    """The rows of a csv file from line `number` on, blank ones only if `has_blank`."""
     # The limit applies to the process; the default of 128 KB is short for a document.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     early = next(gathered(islice(lines, _LOOKED_AT), BATCH_SIZE, len), [])
@@ -112,7 +112,7 @@ def csv_rows(name: str, lines: Iterator[str], number: int) -> NumberedRows:
     start = number
     try:
         for row in reader:
-            if row:
+            if row or has_blank:
                 yield start, row
             start = number + reader.line_num
     except csv.Error as error:
@@ -128,8 +128,8 @@ def _delimiter(early: list[str]) -> str:
     best, delimiter = 0, ","
     for mark in ",;\t":
         with suppress(csv.Error):
-            widths = [len(row) for row in csv.reader(early, delimiter=mark) if row]
-            num_equal = widths.count(widths[0]) if widths[0] > 1 else 0
+            first, *others = [len(row) for row in csv.reader(early, delimiter=mark) if row] or [0]
+            num_equal = 1 + others.count(first) if first > 1 else 0
             if num_equal > best:
                 best, delimiter = num_equal, mark
     return delimiter

@@ -13,18 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
+from sememe.errors import InputError
 from sememe.examples.labelled.rows import Note, TagRow
 from sememe.examples.running_words import word_places
 from sememe.examples.tagging import Span, split_tag, tags_of
 from sememe.text.headers import plain
 from sememe.text.settings import TextSettings
 from sememe.text.sources import Source
-from sememe.text.tables import BLANK, Record, at, numbered_lines
+from sememe.text.tables import BLANK, Record, at, csv_rows, numbered_lines, text_lines
 
 _DOCUMENT = "-DOCSTART-"
 _LONGEST_TAG = 64
 _LOOKED_AT = 50
 _LONGEST_WORD = 40
+_LONGEST_SENTENCE = 200  # words
+_MANY_ROWS = 10
 # What is in the column of predicates beside every other word.
 _UNMARKED = ("-", "_", "O", "0", "*", "")
 
@@ -34,10 +37,15 @@ def is_marked(cell: object) -> bool:
     return cell is not None and str(cell) not in (*_UNMARKED, "False", "false")
 
 
+WORDS = ("words", "tokens", "word", "token", "texta", "chars", "characters", "form", "字", "词")
+TAGS = ("tags", "nertags", "labels", "label", "tag", "ner", "postags", "upos", "pos", "bio", "标签")
+_SENTENCES = ("sentence#", "sentence", "sentenceid", "sentid", "sentenceidx", "sent", "句子编号")
+
+
 class Columns(NamedTuple):
     """The columns of the word, the tag and, if there is one, the predicate mark.
 
-    Negative ones count from the end.
+    Negative ones count from the end; a header may name them.
     """
 
     word: int
@@ -46,11 +54,23 @@ class Columns(NamedTuple):
     mark: int | None = None
 
 
-def has_header(source: Source, settings: TextSettings, names: Sequence[str]) -> bool:
+def has_header(source: Source, settings: TextSettings) -> bool:
     """Whether the first line of a table names its columns."""
-    _, line = next(numbered_lines(source, settings), (0, ""))
-    cells = [plain(cell) for cell in line.replace(",", "\t").split("\t")]
-    return len(cells) > 1 and all(cells) and any(cell in names for cell in cells)
+    _, cells = next(_rows(source, settings), (0, []))
+    names = [plain(cell) for cell in cells]
+    return len(cells) > 1 and all(names) and any(name in (*WORDS, *TAGS) for name in names)
+
+
+def has_word_per_row(source: Source, settings: TextSettings) -> bool:
+    """Whether the rows of a table with a header hold a word each, not a sentence."""
+    (_, header), *rows = islice(_rows(source, settings), _LOOKED_AT)
+    names = [plain(cell) for cell in header]
+    place = next((names.index(name) for name in WORDS if name in names), None)
+    filled = [cells for _, cells in rows if any(cells)]
+    if place is None or any(len(split(cell)) > 1 for cells in filled for cell in cells[place:][:1]):
+        return False
+    is_split = len(filled) < len(rows) or any(name in _SENTENCES for name in names)
+    return is_split or len(filled) >= _MANY_ROWS
 
 
 def is_prose(source: Source, settings: TextSettings) -> bool:
@@ -87,32 +107,93 @@ def read_columns(
     source: Source, settings: TextSettings, columns: Columns, on_note: Note
 ) -> Iterator[Record | TagRow]:
     """Read sentences; a line with fewer or more columns than the first makes its sentence bad."""
-    num_columns = 0
-    for sentence in _sentences(source, settings):
-        num_columns = num_columns or len(sentence[0][1])
-        yield _tagged(source.name, sentence, columns, num_columns)
+    rows = _rows(source, settings)
+    early = list(islice(rows, _LOOKED_AT))
+    header = _header(early, columns)
+    sentence = next((i for i, name in enumerate(map(plain, header)) if name in _SENTENCES), None)
+    word = _place(source.name, header, columns.word, WORDS if columns.word == 0 else ())
+    tag = _place(source.name, header, columns.tag, TAGS if columns.tag == -1 else ())
+    columns, below = columns._replace(word=word, tag=tag), chain(early[bool(header) :], rows)
+    num_columns = num_sentences = 0
+    for lines in _sentences(below, sentence):
+        num_columns, num_sentences = num_columns or len(lines[0][1]), num_sentences + 1
+        yield _tagged(source.name, lines, columns, num_columns)
+    if header and num_sentences == 1 and len(lines) > _LONGEST_SENTENCE:
+        raise InputError(
+            f"{source.name} has a word per row, but nothing separates its sentences: add blank "
+            "lines, or a column “sentence” with their numbers."
+        )
     on_note(
-        f"{source.name}: {num_columns} columns; words = {_named(columns.word)}"
-        + (f", tags = {_named(columns.tag)}." if columns.labelled else ".")
+        f"{source.name}: {num_columns} columns; words = {_named(word, header)}"
+        + (f", tags = {_named(tag, header)}." if columns.labelled else ".")
     )
 
 
-def _sentences(source: Source, settings: TextSettings) -> Iterator[list[tuple[int, list[str]]]]:
-    """The lines of each sentence, their numbers and cells; blank lines are between."""
+def _rows(source: Source, settings: TextSettings) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line, with its number; none in a blank one."""
+    if source.format_ending == ".csv":
+        lines = text_lines(Source(source.path), settings)
+        yield from csv_rows(source.name, lines, 1, has_blank=True)
+        return
     is_conllu = source.format_ending == ".conllu"
-    kept: list[tuple[int, list[str]]] = []
-    for number, line in chain(numbered_lines(source, settings), [(0, "")]):
+    for number, line in numbered_lines(Source(source.path), settings):
         # The separator of CoNLL is a line without anything but blanks; \x0c and others are words.
         if not line.strip(" \t"):
-            if kept:
-                yield kept
-            kept = []
+            yield number, []
         # A word of CoNLL-U has a number; 1-2 is a range of words, 1.1 an empty node.
         elif not (_is_document(line) or (is_conllu and not line.split("\t")[0].isdecimal())):
-            kept.append((number, split(line)))
+            yield number, split(line)
 
 
-def _named(column: int) -> str:
+def _header(early: list[tuple[int, list[str]]], columns: Columns) -> list[str]:
+    """The first row, if it names the columns: its tag comes nowhere else, and it has their names.
+
+    Where all other tags are of spans, a first one that is not is a name, too.
+    """
+    (_, first), *others = early or [(0, [])]
+    if isinstance(columns.word, str) or isinstance(columns.tag, str):
+        return first
+    below = [cells for _, cells in others if len(cells) == len(first) > 1]
+    if not below or not -len(first) <= columns.tag < len(first):
+        return []
+    tags = [cells[columns.tag] for cells in below]
+    is_named = bool({*map(plain, first)} & {*WORDS}) and bool({*map(plain, first)} & {*TAGS})
+    is_odd = len(tags) >= _MANY_ROWS and all(split_tag(tag)[0] for tag in tags)
+    is_odd &= not split_tag(first[columns.tag])[0]
+    return first if first[columns.tag] not in tags and (is_named or is_odd) else []
+
+
+def _place(name: str, header: list[str], column: int | str, known: Sequence[str]) -> int:
+    named = [plain(cell) for cell in header]
+    if isinstance(column, int):
+        return next((named.index(own) for own in known if own in named), column)
+    if plain(column) not in named:
+        raise InputError(
+            f"{name} has no column {column!r}; its first line is {', '.join(map(repr, header))}. "
+            "If that is no header, number the columns from 1."
+        )
+    return named.index(plain(column))
+
+
+def _sentences(
+    rows: Iterator[tuple[int, list[str]]], sentence: int | None
+) -> Iterator[list[tuple[int, list[str]]]]:
+    """The rows of each sentence: between blank ones, or of one number in the column `sentence`."""
+    kept: list[tuple[int, list[str]]] = []
+    current = ""
+    for number, cells in chain(rows, [(0, [])]):
+        own = cells[sentence].strip() if sentence is not None and sentence < len(cells) else ""
+        if kept and (not any(cells) or own not in ("", current)):
+            yield kept
+            kept = []
+        current = own or current
+        if any(cells):
+            kept.append((number, cells))
+
+
+def _named(column: int, header: list[str]) -> str:
+    if header:
+        return f"“{header[column]}”"
     if column == -1:
         return "the last column"
     return f"column {column + 1}" if column >= 0 else f"column {-column} from the end"
@@ -143,7 +224,7 @@ def _problem(cells: list[str], columns: Columns, num_columns: int) -> str:
     tag = columns.tag if columns.labelled or num_columns > 1 else None
     for column in (columns.word, tag, columns.mark):
         if column is not None and not -len(cells) <= column < len(cells):
-            return f"there is no {_named(column)} among {len(cells)}"
+            return f"there is no {_named(column, [])} among {len(cells)}"
     if not cells[columns.word]:
         return "the word is empty"
     # Tags that no one requested may be notes of any length; those of morphology are long lists.
@@ -238,6 +319,8 @@ def _nested(value: Mapping[str, Any], text: str) -> Iterator[Entity]:
         if not isinstance(mentions, Mapping):
             raise _WrongError(f"the entities of {kind!r} are not given by mention")
         for mention, places in mentions.items():
+            if not isinstance(places, (list, tuple)):
+                raise _WrongError(f"the places of {mention!r:.40} are not a list")
             for place in places:
                 start, last = _numbers(place)
                 _check(text, start, last + 1, mention)

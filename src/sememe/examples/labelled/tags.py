@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from sememe.errors import InputError, OptionError
+from sememe.errors import InputError
 from sememe.examples import tagging
 from sememe.examples.labelled import tag_files
 from sememe.examples.labelled.rows import NAME, LabelledRows, Note, TagRow, items_of, silent
+from sememe.examples.labelled.tag_files import TAGS, WORDS
 from sememe.examples.labelled.texts import Sieve, opened
 from sememe.examples.tagging import Scheme
 from sememe.text.headers import plain
@@ -20,8 +21,6 @@ from sememe.text.settings import TextSettings
 from sememe.text.sources import JSON_ENDINGS, PARQUET_ENDINGS, TABLE_ENDINGS, Source, find_sources
 from sememe.text.tables import BLANK, FileTable, Record, is_path, open_table
 
-_WORDS = ("words", "tokens", "word", "token", "texta", "chars", "characters", "字", "词")
-_TAGS = ("tags", "nertags", "labels", "label", "tag", "ner", "postags", "upos", "bio", "标签")
 # Some tables hold the words of a sentence in one cell, distinguished by this, or by spaces.
 _CELL_MARK = "\x02"
 
@@ -100,17 +99,15 @@ def open_tags(
     for found in find_sources(data):
         source = Source(found.path)
         ending = source.format_ending
-        if ending in (*JSON_ENDINGS, *PARQUET_ENDINGS) or (
-            ending in TABLE_ENDINGS and tag_files.has_header(source, settings, (*_WORDS, *_TAGS))
-        ):
+        has_header = ending in TABLE_ENDINGS and tag_files.has_header(source, settings)
+        is_by_word = has_header and tag_files.has_word_per_row(source, settings)
+        if ending in (*JSON_ENDINGS, *PARQUET_ENDINGS) or (has_header and not is_by_word):
             yield open_table(Source(found.path), settings, lambda *_: True)
-        elif not columns.labelled and tag_files.is_prose(source, settings):
+        elif not (columns.labelled or is_by_word) and tag_files.is_prose(source, settings):
             on_note(f"{source.name}: running text, one row per line, split into words.")
             records = tag_files.read_prose(Source(found.path), settings)
             yield FileTable(source.name, ["text"], True, records, roles={})
         else:
-            if isinstance(columns.word, str) or isinstance(columns.tag, str):
-                raise OptionError(f"{source.name} has no names: number its columns from 0.")
             rows = tag_files.read_columns(Source(found.path), settings, columns, on_note)
             yield FileTable(source.name, [], False, rows)  # type: ignore[arg-type]
 
@@ -188,7 +185,7 @@ def _column(record: Record, role: str, named: Mapping[str, str]) -> str | None:
             )
         return named[role]
     by_plain = {plain(column): column for column in record.cells}
-    names: Sequence[str] = _WORDS if role == "words" else _TAGS
+    names: Sequence[str] = WORDS if role == "words" else TAGS
     return next((by_plain[name] for name in names if name in by_plain), None)
 
 
@@ -196,7 +193,7 @@ def _row(record: Record, named: Mapping[str, str], by_character: bool) -> TagRow
     """One record as a row, or what is wrong with it."""
     column = _column(record, "words", named)
     identity = str(record.cells.get("id", ""))
-    if column is None or (column in _TAGS and "text" in record.cells):
+    if column is None or (column in TAGS and "text" in record.cells):
         if not isinstance(record.cells.get("text"), str):
             return "neither words nor a text; fields are words and tags, or text and entities"
         return tag_files.row_of(record, identity, by_character)

@@ -27,7 +27,7 @@ from sememe.models.elmo.network import ELMoNetwork
 from sememe.nn.character_cnn import MARKS, NUM_CHARACTERS, CharacterCNN
 from sememe.nn.layers import Linear
 from sememe.nn.lstm import LSTMLayer
-from sememe.storage.folder import open_regular, read_json
+from sememe.storage.folder import open_regular, read_json, read_text
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.training.weights import check_finite
 
@@ -179,10 +179,7 @@ def _gates(values: np.ndarray) -> np.ndarray:
 
 
 def _read_words(path: Path) -> list[str]:
-    try:
-        words = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArtifactError(f"{path} is not a list of words ({error}).") from error
+    words = read_text(path).split("\n")
     words = [word.strip() for word in words if word.strip() and word.strip() != "!!!MAXTERMID"]
     if missing := [mark for mark in MARKS if mark not in words]:
         raise ArtifactError(f"{path} lacks {' and '.join(missing)}: each is a word of such a list.")
