@@ -16,9 +16,9 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.localization import SCALES, current, say, translate
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.progress import Progress, TaskID
 
+Item = TypeVar("Item")
 _NUM_SHOWN = 20  # records of a history in a notebook
 _SHORT_NAMES = {"learning_rate": "lr"}
 # Control and bidirectional characters, and lone surrogates; line ends and tabs stay.
@@ -123,6 +124,12 @@ class ProgressTask:
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + self._reporter._redraw(self, now_s)
+
+    def watch(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass on items, and count each as done when the next one is requested."""
+        for item in items:
+            yield item
+            self.update(self.done + 1)
 
     def mark(self, now_s: float) -> None:
         """Note how much is done at a time, for the rate."""

@@ -153,8 +153,12 @@ def test_embed_words(sememe, bert, texts):
     sememe("embed", bert, texts, "--pool", "words", "--out", "w.npy")
     table = [line.split("\t") for line in lines_of(Path("w.tsv"))]
     own = list(embed_words(*load_folder(bert), lines_of(texts)))
-    assert table[0] == ["text", "word"]
-    assert table[1:] == [[str(i), word] for i, text in enumerate(own) for word in text.words]
+    assert table[0] == ["text", "word", "start", "end"]
+    assert [row[:2] for row in table[1:]] == [
+        [str(i), word] for i, text in enumerate(own) for word in text.words
+    ]
+    given = lines_of(texts)
+    assert all(given[int(i)][int(start) : int(end)] == word for i, word, start, end in table[1:])
     expected = np.concatenate([text.vectors_WD for text in own])
     np.testing.assert_allclose(np.load("w.npy"), expected, atol=1e-5)
 
@@ -162,7 +166,7 @@ def test_embed_words(sememe, bert, texts):
 def test_embed_chinese_words(sememe, bert, gpt):
     Path("zh.txt").write_text("国王和女王在宫殿里 吃早饭。\n王\n\n", encoding="utf-8")
     for model in (bert, gpt):
-        options = ("--pool", "words", "--language", "zh", "--out", "w.npy")
+        options = ("--pool", "words", "--language", "zh", "--out", "w.npy", "--overwrite")
         sememe("embed", model, "zh.txt", *options)
         words = [line.split("\t")[1] for line in lines_of(Path("w.tsv"))[1:]]
         assert {"国王", "女王", "宫殿", "吃早饭"} & set(words) >= {"国王", "女王", "宫殿"}
@@ -178,11 +182,12 @@ def test_embed_with_word_vectors(sememe, vector_file, toy_vectors):
     expected = (toy_vectors["king"] + toy_vectors["queen"]) / 2
     np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
     assert not vectors[1].any() and not vectors[2].any()
-    sememe("embed", vector_file, "texts.txt", "--keep-case", "--language", "zh", "--out", "v.npy")
+    options = ("--keep-case", "--language", "zh", "--out", "v.npy", "--overwrite")
+    sememe("embed", vector_file, "texts.txt", *options)
     np.testing.assert_allclose(np.load("v.npy")[[0, 3]], toy_vectors[["king", "国王"]], atol=1e-5)
     sememe("embed", vector_file, "texts.txt", "--pool", "words", "--out", "w.npy")
     np.testing.assert_allclose(np.load("w.npy")[:2], toy_vectors[["king", "queen"]], atol=1e-5)
-    assert lines_of(Path("w.tsv"))[1:3] == ["0\tking", "0\tqueen"]
+    assert lines_of(Path("w.tsv"))[1:3] == ["0\tking\t4\t8", "0\tqueen\t17\t22"]
 
 
 def test_attention_picture_and_numbers(sememe, bert):
@@ -251,7 +256,7 @@ BAD = [
     (("embed", "{gpt}", "{text}", "--pool", "cls", "--out", "v.npy"), "CLS"),
     (("embed", "{vectors}", "{text}", "--pool", "cls", "--out", "v.npy"), "cls"),
     (("embed", "{vectors}", "{text}", "--layers", "first", "--out", "v.npy"), "layers"),
-    (("embed", "{bert}", "{text}"), "--out"),
+    (("embed", "{bert}", "{text}", "The cat"), "not both"),
     (("plot", "attention", "{bert}", "The cat", "--layer", 5), "layer must be between 1 and 4"),
     (("plot", "attention", "{bert}", "The cat", "--head", 0), "--head"),
     (("plot", "attention", "{bert}", "cat " * 90), "shorten it"),

@@ -33,7 +33,7 @@ def test_a_quiet_command_that_only_saves_prints_nothing(sememe, corpus, vector_f
     Path("royal.txt").write_text("king and queen\n")
     told = sememe(*command.split(), *more).out
     assert told.startswith(REMARKS)
-    again = ("--overwrite",) if command.startswith(("train", "convert")) else ()
+    again = ("--overwrite",) if command.startswith(("train", "convert", "embed")) else ()
     quiet = sememe(*command.split(), *more, *again, "--quiet")
     assert (quiet.out, quiet.err) == ("", "")
 
@@ -47,7 +47,7 @@ def test_results_and_warnings_are_printed_by_a_quiet_command(sememe, corpus, vec
 
 
 def test_of_several_processes_one_speaks(sememe, vector_file, monkeypatch):
-    asked = ("embed", vector_file, "unknown.txt", "--out", "v.npy")
+    asked = ("embed", vector_file, "unknown.txt", "--out", "v.npy", "--overwrite")
     Path("unknown.txt").write_text("zzz\n")
     for name in ("RANK", "LOCAL_RANK"):
         monkeypatch.setenv(name, "1")

@@ -51,11 +51,12 @@ def test_words_in_context(sememe, corpus, tmp_path):
     told = sememe("embed", "model", "texts.txt", "--pool", "words", "-o", "w.npy", "--json").json
     assert (told["rows"], told["dim"], told["texts"]) == (6, 8, 3)
     rows = (tmp_path / "w.tsv").read_text().splitlines()
-    assert rows[1:3] == ["0\tThe", "0\tred"] and np.load(tmp_path / "w.npy").shape == (6, 8)
+    assert rows[1:3] == ["0\tThe\t0\t3", "0\tred\t4\t7"]
+    assert np.load(tmp_path / "w.npy").shape == (6, 8)
     told = sememe("embed", "model", "texts.txt", "--layers", 1, "-o", "t.npy", "--json").json
     assert (told["rows"], told["dim"]) == (3, 16)
-    ran = sememe("embed", "model", "texts.txt", "--pool", "cls", "-o", "t.npy", fails=True)
+    ran = sememe("embed", "model", "texts.txt", "--pool", "cls", "-o", "x.npy", fails=True)
     assert ran.code == 2 and "cls" in ran.err
     sememe("train", "ngram", corpus, "--out", "ngram", "--quiet")
-    ran = sememe("embed", "ngram", "texts.txt", "-o", "t.npy", fails=True)
+    ran = sememe("embed", "ngram", "texts.txt", "-o", "x.npy", fails=True)
     assert ran.code == 2 and "kinds that can: onehot" in ran.err

@@ -119,9 +119,12 @@ def test_the_words_beside_vectors_replace_no_other_file(sememe, vector_file, tmp
     refused = sememe(*asked, "texts.npy", fails=True)
     assert refused.code == 2 and "texts.tsv" in refused.err
     assert texts.read_text() == "text\nking queen\nman\n" and not (tmp_path / "texts.npy").exists()
-    for _ in range(2):  # its own file of words is replaced
-        sememe(*asked, "words.npy")
-    assert (tmp_path / "words.tsv").read_text().splitlines()[-1] == "1\tman"
+    sememe(*asked, "words.npy")
+    assert "--overwrite" in sememe(*asked, "words.npy", fails=True).err
+    for earlier in ("text\tword\n0\tking\n", ""):  # its own file of words is replaced
+        (tmp_path / "words.tsv").write_text(earlier or "text\tword\tstart\tend\n")
+        sememe(*asked, "words.npy", "--overwrite")
+        assert (tmp_path / "words.tsv").read_text().splitlines()[-1] == "1\tman\t0\t3"
 
 
 def test_a_picture_of_pairs_names_every_word_that_is_unknown(sememe, vector_file):

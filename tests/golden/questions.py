@@ -215,7 +215,7 @@ def ask(question: Question, path: str) -> Any:
         return plain(question(path))
     words = shlex.split(question.format(path))
     if words[0] == "embed":
-        program.run(*words, "--out", "scratch.npy", "--quiet")
+        program.run(*words, "--out", "scratch.npy", "--overwrite", "--quiet")
         return plain(np.load("scratch.npy")[:12])  # a dozen rows tell as much as all
     said = program.run(*words)
     try:

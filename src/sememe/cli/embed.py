@@ -1,43 +1,45 @@
-"""Vectors of texts or of their words, from any model, in a NumPy file."""
+"""Vectors of texts or of their words, from any model, in a file or on the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from io import StringIO
 from itertools import islice
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sememe.cli.options import Column, Device, Json, Limit, Quiet, columns_of, flag
-from sememe.cli.program import app, echo, examples, print_json, remark
-from sememe.errors import InputError, OptionError, WriteError
+from sememe.cli.program import app, echo, examples, is_ascii, print_json, remark
+from sememe.cli.row_cells import RowCells, expected_rows
+from sememe.errors import InputError
 from sememe.localization import translate
 from sememe.progress import Reporter
-from sememe.storage.folder import write_file
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
     from sememe.contract import Model
+    from sememe.storage.vector_files import PlacedWord
+    from sememe.text.documents import TextRecord
 
 _TEXTS_AT_ONCE = 1_024
-_HEADING = "text\tword\n"  # of the file of words beside the vectors
 
 
 @app.command(
     epilog=examples(
         "sememe embed runs/bert texts.txt --out vectors.npy",
+        "sememe embed runs/bert 'a text' 'another text' --out vectors.csv",
+        "sememe embed runs/bert reviews.csv --column text=review --out vectors.parquet",
         "sememe embed runs/bert texts.txt --layers sum-last-four --pool cls --out vectors.npy",
         "sememe embed bert-base-chinese news.jsonl --column text=body --pool words "
         "--language zh -o w.npy",
         "sememe embed runs/elmo texts.txt --layers 1 --pool words --out words.npy",
-        "sememe embed runs/word2vec texts.txt --out vectors.npy",
     ),
 )
 def embed(
@@ -48,11 +50,22 @@ def embed(
             help="BERT, GPT, ELMo, ULMFiT or translation model folder, or word vectors.",
         ),
     ],
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="One text per line, or a table; - for standard input."),
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|TEXT...",
+            help="Files (one text per line, tables, -), or texts themselves.",
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Output .npy file (required).")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Output .npy, .safetensors, .csv, .tsv, .jsonl or .parquet file.",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, flag("--overwrite", help="Replace an existing --out.")] = False,
     layers: Annotated[
         str,
         typer.Option(
@@ -77,17 +90,23 @@ def embed(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write text or word vectors to a NumPy file.
+    """Write vectors of texts or words to a file, or print them.
 
-    A text longer than the network's maximum length is read in overlapping
-    windows, not truncated. With word vectors, a text is the mean of its
-    known words, or zeros if it has none. With --pool words, a .tsv file
-    beside the .npy maps each row to its word and text.
+    If files of the given names exist, they are read; otherwise the
+    arguments are texts. A text longer than the network's maximum length
+    is read in overlapping windows, not truncated. With word vectors, a
+    text is the mean of its known words, or zeros if it has none. Tables
+    have the columns of FILE, the vector and, with --pool words, each
+    word with its start and end in the text; a .tsv file beside a .npy
+    file has these. Without --out, vectors are printed.
     """
     from sememe.models.registry import load
+    from sememe.storage.vector_files import check_vector_file
 
-    if out.suffix != ".npy":
-        raise OptionError(f"--out must end in .npy, not “{out.name}”.")
+    if out is not None:
+        check_vector_file(out, overwrite=overwrite, has_words=pool == "words")
+    reporter = Reporter(quiet=quiet)
+    files, texts = _files_or_texts(inputs, reporter)
     opened: Model = load(model, limit, device=device)
     opened.require("embed_words" if pool == "words" else "embed")
     if language and language != opened.text.language:
@@ -97,84 +116,145 @@ def embed(
     number = int(layers) if layers.lstrip("-").isdigit() else layers
     embedder = partial(embedded, opened, pool, number)
     list(embedder(["."]))  # raises an error for a pool or layers that the model does not have
-    texts = read_texts(file, columns_of(column), encoding)
-    with _words_file(out, pool == "words") as words:
-        metrics = _write(embedder, texts, file, out, words, Reporter(quiet=quiet))
-    if json:
+    settings = TextSettings(layout="line", columns=columns_of(column), encoding=encoding)
+    with _opened(out, pool == "words", json) as file:
+        metrics = _write(embedder, files, texts, settings, file, reporter)
+    if out is not None and json:
         used = opened.own_pool if pool == "auto" else pool
         print_json({"path": str(out), "pool": used, **metrics})
-        return
-    remark(f"Wrote {metrics['rows']:,} rows × {metrics['dim']} to {out}", quiet)
-    if metrics["unknown"]:
+    elif out is not None:
+        remark(f"Wrote {metrics['rows']:,} rows × {metrics['dim']} to {out}", quiet)
+    if metrics["unknown"] and not json:
         text = f"{metrics['unknown']:,} texts have no word of the vocabulary."
         echo(translate(text), err=True)
 
 
+def _files_or_texts(inputs: list[str], reporter: Reporter) -> tuple[list[str], list[str]]:
+    """The arguments that name files, or those that are texts; never both."""
+    from sememe.text.sources import COMPRESSION_ENDINGS, ENDINGS, exists, names_files
+
+    files = [one for one in inputs if names_files(one)]
+    texts = [one for one in inputs if one not in files]
+    for one in texts:
+        is_name = one.lower().endswith((*ENDINGS, *COMPRESSION_ENDINGS)) or "/" in one
+        if files:
+            raise InputError(
+                f"{files[0]} is a file, and there is no file {one}: give files or texts, not both."
+            )
+        if is_name and not any(map(str.isspace, one)):
+            raise InputError(
+                f"There is no file or folder {one}. To embed it as a text, pipe it in: "
+                f"echo {one} | sememe embed MODEL -"
+            )
+    if texts:
+        told = "a text" if len(texts) == 1 else f"{len(texts):,} texts"
+        reporter.note(f"Embedding {told} of the command line: no file has such a name.")
+    elif not all(exists(one) and "." in one for one in files):
+        reporter.note(f"Reading {', '.join(files)}.")
+    return files, texts
+
+
+def _read(
+    files: list[str], texts: list[str], settings: TextSettings
+) -> tuple[Iterator[TextRecord], int | None, RowCells]:
+    """The texts with their columns, about how many they are, and what numbers them."""
+    from sememe.text.documents import TextRecord, read_records
+    from sememe.text.sources import Source, find_sources
+
+    if texts:
+        records = (TextRecord({"text": text}, text, ("text",), "") for text in texts)
+        return records, len(texts), RowCells([])
+    sources = [Source(found.path) for found in find_sources(files)]
+    return read_records(files, settings), expected_rows(sources), RowCells(sources)
+
+
 def embedded(
     model: Model, pool: str, layers: str | int, texts: Sequence[str]
-) -> Iterator[tuple[np.ndarray, list[str]]]:
+) -> Iterator[tuple[np.ndarray, list[PlacedWord]]]:
     """The rows of each text: one, or one for each word with a vector, and those words."""
+    from sememe.storage.vector_files import PlacedWord
+
     if pool != "words":
         chosen = {} if pool == "auto" else {"pool": pool}
         yield from ((row_D[None], []) for row_D in model.embed(texts, layers=layers, **chosen))
         return
     for own in model.embed_spans(texts, layers=layers):
         has_row = own.is_known_W | own.vectors_WD.any(1)
-        words = [" ".join(own.words[index].split()) for index in has_row.nonzero()[0]]
+        words = [
+            PlacedWord(own.words[index], int(own.starts[index]), int(own.ends[index]))
+            for index in has_row.nonzero()[0]
+        ]
         yield own.vectors_WD[has_row], words
 
 
-def read_texts(file: str, columns: dict[str, str], encoding: str) -> Iterator[str]:
-    """The texts of a file in order; an empty line is an empty text."""
-    from sememe.text.stream import read
-
-    for batch in read(file, TextSettings(layout="line", columns=columns, encoding=encoding)):
-        start = 0
-        for end in batch.ends.tolist():
-            yield batch.text[start:end].decode("utf-8").rstrip("\r\n")
-            start = end
-
-
 def _write(
-    embedder: Callable[[list[str]], Iterator[tuple[np.ndarray, list[str]]]],
-    texts: Iterator[str],
-    file: str,
-    out: Path,
-    words: TextIO,
+    embedder: Any,
+    files: list[str],
+    texts: list[str],
+    settings: TextSettings,
+    file: Any,
     reporter: Reporter,
 ) -> dict[str, Any]:
-    """Write rows, and words if rows belong to words; both files appear, or none."""
-    from sememe.storage.tensors import write_rows
+    """Write the rows of all texts; return their number and what the command reports."""
+    import numpy as np
 
+    records, total, numbering = _read(files, texts, settings)
     num_texts, num_unknown, has_text = 0, 0, False
-    with write_rows(out) as rows, reporter.task("embedding", None, "texts") as task:
-        while part := list(islice(texts, _TEXTS_AT_ONCE)):
-            has_text = has_text or any(text.strip() for text in part)
-            for own_ND, own_words in embedder(part):
-                rows.add(own_ND)
-                words.writelines(f"{num_texts}\t{word}\n" for word in own_words)
+    with reporter.task("embedding", total, "texts") as task:
+        while part := list(islice(records, _TEXTS_AT_ONCE)):
+            if wrong := next((one.problem for one in part if one.problem), ""):
+                raise InputError(f"{wrong}.")
+            has_text = has_text or any(one.text.strip() for one in part)
+            rows: list[np.ndarray] = []
+            cells: list[dict[str, Any]] = []
+            words: list[PlacedWord] = []
+            for record, (own_ND, own_words) in zip(
+                part, embedder([one.text for one in part]), strict=True
+            ):
+                # A text is not repeated for each of its words.
+                without = record.text_columns if own_words else ()
+                own = numbering.of(record.cells, record.source, without)
+                rows.append(own_ND)
+                cells += [own] * len(own_ND)
+                words += own_words
                 num_unknown += not own_ND.any()
                 num_texts += 1
-            task.update(num_texts)
+                task.update(num_texts)
+            file.add(np.concatenate(rows), cells, words)
         if not has_text:
-            raise InputError(f"{file} has no text.")
-    return {"texts": num_texts, "rows": rows.num_rows, "dim": rows.dim, "unknown": num_unknown}
+            raise InputError(f"{', '.join(files) or 'The command line'} has no text.")
+    return {"texts": num_texts, "rows": file.num_rows, "dim": file.dim, "unknown": num_unknown}
 
 
 @contextmanager
-def _words_file(out: Path, is_wanted: bool) -> Iterator[TextIO]:
+def _opened(out: Path | None, has_words: bool, as_json: bool) -> Iterator[Any]:
+    """The file to write, or standard output."""
+    from sememe.storage.vector_files import write_vectors
 
-    if not is_wanted:
-        yield StringIO()
+    if out is None:
+        yield _Printed(as_json)
         return
-    beside = out.with_suffix(".tsv")
-    # A name of our own choice: what another program wrote there, perhaps FILE itself, must stay.
-    with suppress(FileNotFoundError), beside.open("rb") as there:
-        if there.read(len(_HEADING)) != _HEADING.encode():
-            raise WriteError(f"{beside} exists and is not of this command: choose another --out.")
-    with (
-        write_file(beside) as scratch,
-        scratch.open("w", encoding="utf-8", newline="") as file,
-    ):
-        file.write(_HEADING)
+    with write_vectors(out, has_words=has_words) as file:
         yield file
+
+
+class _Printed:
+    """Prints rows as `VectorFile` writes them: number, word with its place, vector."""
+
+    num_rows, dim = 0, 0
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def add(
+        self, rows_ND: np.ndarray, cells: Sequence[dict[str, Any]], words: Sequence[PlacedWord]
+    ) -> None:
+        self.num_rows, self.dim = self.num_rows + len(rows_ND), rows_ND.shape[1]
+        for index, digits in enumerate(rows_ND.astype("f4").astype(str).tolist()):
+            word = words[index]._asdict() if words else {}
+            if self._as_json:
+                row = {**cells[index], **word, "vector": [*map(float, digits)]}
+                echo(dumps(row, ensure_ascii=is_ascii(), default=str))
+            else:
+                parts = (cells[index]["row"], *word.values(), " ".join(digits))
+                echo("\t".join(map(str, parts)))

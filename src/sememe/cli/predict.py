@@ -5,9 +5,9 @@ Both take fastText classifiers and the folders of fine-tuned tasks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain, count, islice
+from itertools import islice
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,15 +17,15 @@ import typer
 from sememe.cli import evaluate
 from sememe.cli.options import Column, Json, Quiet, SkipBad, flag, reading_of
 from sememe.cli.program import app, echo, examples, is_ascii, print_json, print_scores, remark
+from sememe.cli.row_cells import RowCells, expected_rows
 from sememe.errors import InputError, OptionError
 from sememe.localization import translate
 from sememe.progress import Reporter
 
 if TYPE_CHECKING:
     from sememe.contract import PredictedRow
-    from sememe.progress import ProgressTask
 
-_ROWS_AT_ONCE = 4_096
+_LINES_AT_ONCE, _ROWS_AT_ONCE = 4_096, 1_024
 Classifier = Annotated[
     str,
     typer.Argument(
@@ -111,7 +111,7 @@ def predict(
         lines = (to_json(p if p is None else opened.prediction_json(p)) for _, p, _ in rows)
     else:
         lines = ("" if p is None else line(p) for _, p, _ in rows)
-    while part := list(islice(lines, _ROWS_AT_ONCE)):
+    while part := list(islice(lines, _LINES_AT_ONCE)):
         echo("\n".join(part))
 
 
@@ -122,39 +122,32 @@ def _write_table(
     from sememe.examples.labelled.texts import PREFIX as BUILTIN
     from sememe.storage.tables import write_table
     from sememe.text.sources import Source, find_sources
-    from sememe.text.tables import num_rows, parquet_types
+    from sememe.text.tables import parquet_types
 
     columns = model.prediction_columns(k)
     files = [] if file.startswith(BUILTIN) else find_sources(file)
     sources = [Source(found.path) for found in files]
-    counts = [num_rows(source) for source in sources if not reporter.quiet]
-    total = sum(filter(None, counts)) if counts and None not in counts else None
+    total = None if reporter.quiet else expected_rows(sources)
     types = {name: own for source in sources for name, own in parquet_types(source).items()}
     with (
         write_table(out, types=types) as table,
         reporter.task("predicting", total, "rows") as task,
     ):
-        names: dict[str, str] = {}
-        given = _given(rows, task, has_files=len(sources) > 1)
-        while part := list(islice(given, _ROWS_AT_ONCE)):
-            if not names:
-                taken = {name for cells, _ in part for name in cells}
-                names = _free_names(columns, taken, reporter)
-                table.types |= {names[name]: own for name, own in columns.items()}
-            for cells, prediction in part:
-                if not cells.keys().isdisjoint(names.values()):
-                    raise InputError(
-                        f"{file}, row {cells['row']}: its columns are not those of the first rows."
-                    )
-                own: list[Any] = [None] * len(names)
-                if prediction is not None:
-                    # As exact as the networks compute, and as pandas reads a csv file back.
-                    found = model.prediction_cells(prediction, k)
-                    own = [float(f"{v:.9g}") if isinstance(v, float) else v for v in found]
-                cells |= zip(names.values(), own, strict=True)
-            table.add([cells for cells, _ in part])
+        table.new, cells, empty = columns, RowCells(sources), [None] * len(columns)
+        watched = task.watch(rows)
+        while part := list(islice(watched, _ROWS_AT_ONCE)):
+            found = [row.prediction and model.prediction_cells(row.prediction, k) for row in part]
+            # As exact as networks compute, and as pandas reads a csv file back.
+            rounded = [
+                [float(f"{v:.9g}") if isinstance(v, float) else v for v in own or empty]
+                for own in found
+            ]
+            table.add([cells.of(row.cells, row.source) for row in part], rounded)
         if not table.num_rows:
             raise InputError(f"{file} has no rows.")
+    for name, own in zip(columns, table.new_names, strict=True):
+        if name != own:
+            reporter.note(f"The file has a column {name!r}; the new one is {own!r}.")
     remark(f"Wrote {table.num_rows:,} rows to {out}", reporter.quiet)
     if table.num_formulas:
         echo(
@@ -162,34 +155,6 @@ def _write_table(
             "formulas if it opens the file directly: import it there (Data, From Text/CSV).",
             err=True,
         )
-
-
-def _given(
-    rows: Iterator[PredictedRow], task: ProgressTask, *, has_files: bool
-) -> Iterator[tuple[dict[str, Any], Any]]:
-    """The cells of each row with its number, and perhaps its file, before them."""
-    from sememe.text.tables import unflat
-
-    number, source = 0, ""
-    for done, row in enumerate(rows, 1):
-        number = number + 1 if row.source == source else 1
-        source = row.source
-        cells = {"text": row.cells["1"]} if [*row.cells] == ["1"] else unflat(row.cells)
-        yield {"row": number} | ({"file": source} if has_files else {}) | cells, row.prediction
-        task.update(done)
-
-
-def _free_names(
-    columns: Iterable[str], taken: Collection[str], reporter: Reporter
-) -> dict[str, str]:
-    """A name for each column of predictions that the file does not have."""
-    names = {}
-    for name in columns:
-        all_names = chain([name], (f"{name} ({n})" for n in count(2)))
-        names[name] = next(own for own in all_names if own not in taken)
-        if names[name] != name:
-            reporter.note(f"The file has a column {name!r}; the new one is {names[name]!r}.")
-    return names
 
 
 def _opened(

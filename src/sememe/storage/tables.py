@@ -13,18 +13,21 @@ import json
 import lzma
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from sememe.errors import InputError, MissingExtraError, OptionError, WriteError
 from sememe.storage.folder import write_file
 
 Row = Mapping[str, Any]
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
-_FORMULAS, _NUMBER = ("=", "+", "-", "@"), re.compile(r"[+-][\d.,]+")
+_FORMULAS, _NUMBER = ("=", "+", "-", "@"), re.compile(r"[+-][\d.,]+(e[+-]?\d+)?")
 _GROUP_SIZE = 1 << 25  # bytes of a row group in a parquet file
 
 
@@ -43,15 +46,17 @@ _COMPRESSIONS: dict[str, Callable[[BinaryIO], Any]] = {
 }
 
 
-def table_format(path: Path) -> tuple[str, str]:
-    """The endings of a table's name: its format, and its compression or ""."""
+def table_format(path: Path, others: Sequence[str] = ()) -> tuple[str, str]:
+    """The endings of a file's name: a format of tables or another, and its compression or ""."""
     endings = [ending.lower() for ending in path.suffixes]
     compression = endings.pop() if endings and endings[-1] in _COMPRESSIONS else ""
     ending = endings[-1] if endings else ""
+    if ending in others and not compression:
+        return ending, ""
     if ending not in FORMATS or (compression and ending == ".parquet"):
         raise OptionError(
-            f"--out {path.name} must end in {', '.join(FORMATS[:-1])} (also compressed: "
-            f"{', '.join(_COMPRESSIONS)}) or .parquet."
+            f"--out must end in {', '.join((*others, '.parquet'))} or {', '.join(FORMATS[:-1])} "
+            f"(also compressed: {', '.join(_COMPRESSIONS)}), not “{path.name}”."
         )
     return ending, compression
 
@@ -97,21 +102,34 @@ def _compressed(file: BinaryIO, compression: str) -> Iterator[Any]:
 
 
 class Table:
-    """A table that grows: its columns, the number of its rows, and the types of columns."""
+    """A table that grows: its columns, their types, and the number of its rows."""
 
     num_formulas = 0  # cells that Excel takes for formulas if it opens a csv file
 
     def __init__(self, types: Mapping[str, Any]) -> None:
         self.types = dict(types)
+        self.new: dict[str, Any] = {}  # columns that are added to those of the rows, with types
+        self.new_names: list[str] = []  # their names; other ones if rows have such columns
         self.columns: list[str] = []
         self.num_rows = 0
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """Write rows; the first call decides the columns, in the order of their appearance."""
+    def add(self, rows: Sequence[Row], cells: Sequence[Sequence[Any]] = ()) -> None:
+        """Write rows, with the cells of the new columns; the first call decides the columns."""
         if not rows:
             return
-        if not self.columns:
-            self.columns = list(dict.fromkeys(name for row in rows for name in row))
+        is_first = not self.columns
+        if is_first:
+            given = list(dict.fromkeys(name for row in rows for name in row))
+            self.new_names = [_free_name(name, given) for name in self.new]
+            self.types |= zip(self.new_names, self.new.values(), strict=True)
+            self.columns = given + self.new_names
+        if self.new:
+            self._check_columns(rows, set(self.new_names))
+            rows = [
+                {**row, **dict(zip(self.new_names, own, strict=True))}
+                for row, own in zip(rows, cells, strict=True)
+            ]
+        if is_first:
             self._begin(rows)
         self._write(rows)
         self.num_rows += len(rows)
@@ -122,14 +140,24 @@ class Table:
     def _write(self, rows: Sequence[Row]) -> None:
         raise NotImplementedError
 
-    def _check_columns(self, rows: Sequence[Row]) -> None:
-        known = set(self.columns)
+    def _check_columns(self, rows: Sequence[Row], new: Collection[str] = ()) -> None:
+        """Refuse rows with columns that the first rows do not have, or with one of `new`."""
+        known = {*self.columns} - {*new}
         for number, row in enumerate(rows, self.num_rows + 1):
-            if new := [name for name in row if name not in known]:
+            if row.keys() <= known:
+                continue
+            name = next(name for name in row if name not in known)
+            if not new or name in new:
                 raise InputError(
-                    f"Row {number:,} has a column {new[0]!r} that the first rows do not have; "
-                    "write the table as .jsonl."
+                    f"Row {number:,} has a column {name!r} that the first rows do not have; "
+                    "write the table as .jsonl, or give each row all columns."
                 )
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it if it is taken: prediction (2)."""
+    names = chain([name], (f"{name} ({number})" for number in count(2)))
+    return next(own for own in names if own not in taken)
 
 
 class _JsonTable(Table):
@@ -268,7 +296,10 @@ def arrow_type(own: Any) -> Any:
     """The type of pyarrow for a type of Python: str, int, float, a list, a named tuple."""
     import pyarrow as pa
 
-    simple = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    simple = {
+        str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
+        np.float32: pa.float32(),
+    }  # fmt: skip
     if get_origin(own) is list:
         return pa.list_(arrow_type(get_args(own)[0]))
     if isinstance(own, type) and hasattr(own, "_fields"):

@@ -8,8 +8,8 @@ text of one row. A batch holds its documents concatenated in one bytes object.
 import json
 import re
 import warnings
-from collections.abc import Generator, Iterable, Iterator
-from itertools import chain, pairwise
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from sememe.text.sources import (
     TABLE_ENDINGS,
     FoundSource,
     Source,
+    find_sources,
     gathered,
     utf8_blocks,
 )
@@ -42,6 +43,7 @@ from sememe.text.tables import (
     parquet_table,
 )
 
+TABLES = (*PARQUET_ENDINGS, *JSON_ENDINGS, *TABLE_ENDINGS)
 LONGEST_DOCUMENT = 8 << 20
 _LOOKED_AT = 1 << 20
 _BLANK_LINE_WITHIN = re.compile(rb"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
@@ -96,18 +98,19 @@ def read(
 
 def _read_source(found: FoundSource, settings: TextSettings) -> Iterator[DocumentBatch]:
     source = Source(found.path)
-    is_table = source.format_ending in (*PARQUET_ENDINGS, *JSON_ENDINGS, *TABLE_ENDINGS)
+    is_table = source.format_ending in TABLES
     for number, batch in enumerate(_batches_of(source, settings, in_folder=found.in_folder)):
         if is_table and not number:  # the first batch is enough to tell
-            _tell_of_ids(batch, source.name, settings.text_column)
+            bounds = pairwise([0, *batch.ends[:_ROWS_LOOKED_AT].tolist()])
+            texts = [batch.text[start:end] for start, end in bounds]
+            _tell_of_ids(texts, source.name, settings.text_column)
         yield batch._replace(num_bytes=source.num_read)
         source.num_read = 0
 
 
-def _tell_of_ids(batch: DocumentBatch, name: str, column: str) -> None:
+def _tell_of_ids(given: list[bytes], name: str, column: str) -> None:
     """Warn where a column holds ids, numbers or dates: a model of them is nonsense."""
-    bounds = pairwise([0, *batch.ends[:_ROWS_LOOKED_AT].tolist()])
-    texts = [batch.text[start:end].strip() for start, end in bounds]
+    texts = [text.strip() for text in given]
     found = [text for text in texts if _ID.fullmatch(text)]
     if len(found) >= _FEW_ROWS and 10 * len(found) > 9 * len([*filter(None, texts)]):
         samples = ", ".join(f"“{text[:30].decode()}”" for text in dict.fromkeys(found[:2]))
@@ -305,6 +308,42 @@ def _table_texts(source: Source, settings: TextSettings) -> Iterator[tuple[bytes
 
 def _joined(record: Record, columns: list[str]) -> str:
     return " ".join(filter(None, (record.cells[column] for column in columns)))
+
+
+class TextRecord(NamedTuple):
+    """A line of a text file or a row of a table: all its columns, and its text."""
+
+    cells: Mapping[str, Any]
+    text: str
+    text_columns: Sequence[str]
+    source: str  # the name of its file
+    problem: str = ""  # what is wrong with it, and where
+
+
+def read_records(data: Any, settings: TextSettings) -> Iterator[TextRecord]:
+    """Read every line or row of files, or of a DataFrame, with all its columns."""
+    files = [] if is_frame(data) else [Source(found.path) for found in find_sources(data)]
+    for source in files or [data]:
+        if files and source.format_ending not in TABLES:
+            for _, line in numbered_lines(source, settings):
+                yield TextRecord({"text": line}, line, ("text",), source.name)
+            continue
+        table, (columns, *_) = open_columns(source, settings)
+        records = (_text_record(table, record, columns) for record in table.records)
+        early = list(islice(records, _ROWS_LOOKED_AT))
+        _tell_of_ids([one.text.encode() for one in early], table.name, settings.text_column)
+        yield from chain(early, records)
+
+
+def _text_record(table: FileTable, record: Record, columns: list[str]) -> TextRecord:
+    if not table.has(record, columns):
+        problem = f"{record.where}: {record.problem}"
+        return TextRecord(record.cells, "", columns, table.name, problem)
+    cells = [record.cells.get(column) for column in columns]
+    if wrong := next((cell for cell in cells if not isinstance(cell, str | None)), None):
+        problem = f"{record.where}: the text is of type {type(wrong).__name__}"
+        return TextRecord(record.cells, "", columns, table.name, problem)
+    return TextRecord(record.cells, " ".join(filter(None, cells)), columns, table.name)
 
 
 def read_parquet(source: Source, settings: TextSettings) -> Iterator[DocumentBatch]:

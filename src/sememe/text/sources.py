@@ -63,6 +63,11 @@ def exists(name: str) -> bool:
         return False
 
 
+def names_files(name: str) -> bool:
+    """Whether `find_sources` would find files: a name that exists, or a pattern that fits some."""
+    return exists(name) or (glob.has_magic(name) and bool(glob.glob(name, recursive=True)))  # noqa: PTH207
+
+
 class FoundSource(NamedTuple):
     """A file (or "-" for standard input); `in_folder` if it came from a folder with several."""
 

@@ -18,16 +18,13 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import InputError
-from sememe.examples.labelled.columns import as_text, choose_columns, described, is_header
-from sememe.examples.labelled.rows import BadRowError, Note, silent
+from sememe.examples.labelled.columns import choose_columns, described, is_header
+from sememe.examples.labelled.rows import Note, silent
 from sememe.frames import SeriesTexts, is_frame, is_series
 from sememe.machine import in_order
-from sememe.text.documents import DocumentBatch, open_columns, read, read_frame
+from sememe.text.documents import TABLES, DocumentBatch, read, read_frame
 from sememe.text.settings import TextSettings
 from sememe.text.sources import (
-    JSON_ENDINGS,
-    PARQUET_ENDINGS,
-    TABLE_ENDINGS,
     FoundSource,
     Source,
     find_sources,
@@ -35,12 +32,11 @@ from sememe.text.sources import (
     utf8_blocks,
 )
 from sememe.text.stream import segmenter
-from sememe.text.tables import frame_table, numbered_lines, open_table
+from sememe.text.tables import frame_table, open_table
 from sememe.text.words import Records
 
 # As in Facebook's program: words are separated by blanks and keep their case.
 PLAIN = TextSettings(language="none", lowercase=False, layout="line")
-_TABLES = (*JSON_ENDINGS, *TABLE_ENDINGS, *PARQUET_ENDINGS)
 
 # Few enough bytes that the table of a block's types stays in a core's own cache.
 BLOCK_SIZE = 1 << 19
@@ -78,7 +74,7 @@ def table_settings(
         table = frame_table(source)
     else:
         tables = [Source(found.path) for found in find_sources(source)] if is_path(source) else []
-        own = next((one for one in tables if one.format_ending in _TABLES), None)
+        own = next((one for one in tables if one.format_ending in TABLES), None)
         if own is None or not Path(own.path).is_file():
             return settings
         table = open_table(
@@ -129,37 +125,12 @@ def read_blocks(
     return _cut(blocks, settings, prefix, workers)
 
 
-def read_rows(
-    source: Any, settings: TextSettings, skip_bad: bool, note: Note
-) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """All columns of every row or line of files, its text ("" for a bad row), and its file."""
-    num_bad = num_empty = 0
-    files = [] if is_frame(source) else [Source(found.path) for found in find_sources(source)]
-    for own in files or [source]:
-        if files and own.format_ending not in _TABLES:
-            lines = numbered_lines(own, settings)
-            yield from (({"text": line}, line.strip() and line, own.name) for _, line in lines)
-            continue
-        table, (columns, *_) = open_columns(own, settings)
-        for record in table.records:
-            is_bad = not table.has(record, columns)
-            if is_bad and not skip_bad:
-                raise BadRowError(f"{record.where}: {record.problem}")
-            parts = () if is_bad else map(as_text, map(record.cells.get, columns))
-            text = " ".join(filter(None, parts))
-            num_bad += is_bad
-            num_empty += not (text or is_bad)
-            yield record.cells, text, table.name
-    if num_bad or num_empty:
-        note(f"{num_bad:,} bad rows and {num_empty:,} rows with an empty text get no label.")
-
-
 def _from_files(
     sources: list[FoundSource], settings: TextSettings, prefix: str, note: Note
 ) -> Iterator[bytes]:
     for found in sources:
         source = Source(found.path)
-        if source.format_ending in _TABLES:
+        if source.format_ending in TABLES:
             batches = read([found], settings)
             yield from _from_rows(_of_table(batches, str(found.path), prefix, note))
         else:

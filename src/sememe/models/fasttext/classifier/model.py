@@ -14,7 +14,7 @@ import numpy as np
 from sememe.card import write_manifest
 from sememe.contract import Model, PredictedRow, label_cells, label_columns
 from sememe.errors import ArtifactError, OptionError, WriteError
-from sememe.examples.labelled.rows import Note, silent
+from sememe.examples.labelled.rows import BadRowError, Note, silent
 from sememe.frames import is_frame, texts_of
 from sememe.machine import provenance
 from sememe.models.fasttext.classifier import training, tuning
@@ -23,7 +23,6 @@ from sememe.models.fasttext.classifier.lines import (
     PLAIN,
     label_name,
     read_blocks,
-    read_rows,
     source_name,
     table_settings,
 )
@@ -47,6 +46,7 @@ from sememe.storage.folder import (
     reads_artifact,
     write_folder,
 )
+from sememe.text.documents import TextRecord, read_records
 from sememe.text.settings import TextSettings
 from sememe.vectors import SubwordVectors, WordVectors
 from sememe.vectors.formats.fasttext import read_model, readable, write_model
@@ -295,19 +295,28 @@ class FastTextClassifier(Model):
     ) -> Iterator[PredictedRow]:
         """Like `predict_file`, with the cells of each row; a skipped one has no prediction."""
         # Blocks are predicted ahead in threads: their rows wait here until it is their turn.
-        waiting: deque[tuple[Mapping[str, Any], bool, str]] = deque()
+        waiting: deque[TextRecord] = deque()
+        num_bad = num_empty = 0
 
         def texts() -> Iterator[str]:
-            for cells, text, source in read_rows(data, self.text, skip_bad, note):
-                waiting.append((cells, bool(text), source))
-                yield text
+            nonlocal num_bad, num_empty
+            for record in read_records(data, self.text):
+                if record.problem and not skip_bad:
+                    raise BadRowError(record.problem)
+                num_bad += bool(record.problem)
+                num_empty += not (record.text.strip() or record.problem)
+                waiting.append(record)
+                yield record.text
 
         prefix, workers = self.config.label_prefix, self.config.num_workers
         blocks = read_blocks(texts(), self.text, prefix, workers, has_labels=False)
         for found in self._found(blocks, k, threshold):
             for own in self._named(found):
-                cells, has_text, source = waiting.popleft()
-                yield PredictedRow(cells, own if has_text else None, source)
+                record = waiting.popleft()
+                has_text = bool(record.text.strip())
+                yield PredictedRow(record.cells, own if has_text else None, record.source)
+        if num_bad or num_empty:
+            note(f"{num_bad:,} bad rows and {num_empty:,} rows without a text get no label.")
 
     def prediction_line(
         self, prediction: list[Prediction], *, k: int = 1, has_chances: bool = False
