@@ -155,7 +155,7 @@ class Table:
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it if it is taken: prediction (2)."""
+    """The name, followed by a number if it is taken: prediction (2)."""
     names = chain([name], (f"{name} ({number})" for number in count(2)))
     return next(own for own in names if own not in taken)
 
