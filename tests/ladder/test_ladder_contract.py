@@ -21,7 +21,7 @@ from sememe.ladder.context_questions import HiddenQuestion, PerplexityQuestion
 from sememe.ladder.plan import make_plan, this_machine
 from sememe.ladder.reading import Reader, RungModel, given
 from sememe.ladder.results import Rung
-from sememe.ladder.rungs import SPECS, Spec, choose, own_rung
+from sememe.ladder.rungs import SPECS, choose, own_rung, registered
 from sememe.ladder.running import Ladder
 from sememe.ladder.text import LadderText, open_text
 from sememe.text.settings import TextSettings
@@ -131,8 +131,7 @@ def test_layers_stand_side_by_side_and_texts_without_words_have_no_rows():
 def test_a_new_kind_climbs_by_one_entry(tmp_path, monkeypatch):
     kind = Kind(capabilities=KINDS["vectors"].capabilities, **toy_model.entry())
     monkeypatch.setitem(KINDS, "letters", kind)
-    spec = Spec("letters", "letters", "static", "letters", lambda plan: {"min_count": 1})
-    monkeypatch.setitem(SPECS, "letters", spec)
+    monkeypatch.setitem(SPECS, "letters", registered("letters", kind))
     corpus = write(tmp_path / "text.jsonl", documents(60))
     results = Ladder(rungs="letters", **FEW).run(corpus, out=tmp_path / "out")
     rung = results.rung("letters")

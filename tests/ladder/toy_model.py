@@ -26,4 +26,9 @@ class Letters(OneHot):
 
 def entry() -> dict[str, Any]:
     """What the register of kinds needs to know of it."""
-    return {"title": "letters", "home": f"{__name__}:Letters"}
+    return {
+        "title": "letters",
+        "home": f"{__name__}:Letters",
+        "options": "sememe.models.onehot.config:OneHotConfig",  # without epochs or dim
+        "family": "static",
+    }

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from sememe.contract import KINDS
+from sememe.contract import KINDS, Kind
 from sememe.errors import ArtifactError, OptionError
 from sememe.ladder.plan import LadderPlan
 from sememe.ladder.results import Family, Rung
@@ -184,15 +185,21 @@ SPECS = {
     )
 }  # fmt: skip
 
-# Kinds that become a rung by their registration alone.
-SPECS |= {
-    name: Spec(
-        name, kind.title, cast(Family, kind.family), name, _vectors, has_epochs=True,
-        in_line=False, warming=(_SMALL,),
-    )
-    for name, kind in KINDS.items()
-    if kind.family
-}  # fmt: skip
+
+def registered(name: str, kind: Kind) -> Spec:
+    """The rung of a kind that its registration alone describes."""
+    own = {option.name for option in fields(kind.options_class())}
+
+    def known(options: dict[str, Any]) -> dict[str, Any]:
+        return {option: value for option, value in options.items() if option in own}
+
+    return Spec(
+        name, kind.title, cast(Family, kind.family), name, lambda plan: known(_vectors(plan)),
+        has_epochs="epochs" in own, in_line=False, warming=(known(_SMALL),),
+    )  # fmt: skip
+
+
+SPECS |= {name: registered(name, kind) for name, kind in KINDS.items() if kind.family}
 
 LINE = [name for name, spec in SPECS.items() if spec.is_trained and spec.in_line]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sememe.contract import KINDS, Model, unsupported
+from sememe.contract import KINDS, WORD_BACKBONE, Model, unsupported
 from sememe.errors import ArtifactError, OptionError, UnsupportedError, WriteError
 from sememe.machine import imported
 from sememe.models.huggingface.layout import (
@@ -345,7 +345,6 @@ _ENDINGS = {
     ".txt": "word2vec", ".vec": "word2vec", ".w2v": "word2vec", ".bin": "word2vec-binary",
     ".ftz": "fasttext", ".floret": "floret", ".arpa": "arpa",
 }  # fmt: skip
-_HAVE_VECTORS = ("nnlm", "doc2vec", "fasttext-classifier")  # which a file may take from them
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -392,7 +391,7 @@ def _write_as(
         return _convert_ngrams(source, target, chosen, progress)
     if kind == "fasttext-classifier" and source.is_dir():
         return _convert_classifier(source, target, format, chosen)
-    is_whole = kind not in _HAVE_VECTORS or (chosen == "folder" and limit is None)
+    is_whole = not _has_rows(kind) or (chosen == "folder" and limit is None)
     if kind in KINDS and not KINDS[kind].has_mapped_words and is_whole:
         return _convert_network(source, target, chosen)
     if chosen == "arpa":
@@ -400,6 +399,13 @@ def _write_as(
     vectors = convert_vectors(source, target, chosen, limit=limit, errors=errors, space=space)
     sizes = {"words": len(vectors), "dim": vectors.dim}
     return Converted(chosen, sizes, f"{len(vectors):,} words × {vectors.dim}")
+
+
+def _has_rows(kind: str) -> bool:
+    """Whether the folder of a kind has one vector per word, which a file may take from it."""
+    if kind not in KINDS or Found(kind, "sememe").tasks:
+        return False
+    return "words" in KINDS[kind].capabilities and KINDS[kind].backbone == WORD_BACKBONE
 
 
 def _format_of(target: str) -> str:
