@@ -125,6 +125,13 @@ def test_outliers_in_columns_are_odd_ones_and_no_analogies(tmp_path: Path) -> No
     path = write(tmp_path / "four.csv", "word1,word2,word3,outlier\nred,green,blue,chair\n")
     assert question_files.detect_kind(path) == "odd"
     assert question_files.read_questions(path, "odd").rows == [("red", "green", "blue", "chair")]
+    path = write(tmp_path / "short.csv", "w1,w2,w3,outlier\nred,green,blue,chair\n")
+    assert question_files.detect_kind(path) == "odd"
+    assert question_files.read_questions(path, "odd").rows == [("red", "green", "blue", "chair")]
+    path = write(tmp_path / "cells.csv", 'words,outliers\n"red green, blue","chair tree"\n')
+    assert question_files.read_questions(path, "odd").rows == [
+        ("red", "green", "blue", odd) for odd in ("chair", "tree")
+    ]
     text = "category,word1,word2,word3,outlier\ncolors,red,green,blue,chair\n"
     content = question_files.read_questions(write(tmp_path / "named.csv", text), "odd")
     assert content.rows == [("red", "green", "blue", "chair")]  # a name of the group is no member
@@ -144,6 +151,8 @@ def test_analogies_and_groups_in_named_columns(tmp_path: Path) -> None:
     content = question_files.read_questions(path, "analogies")
     assert content.rows == [("good", "better", "rough", "rougher"), ("a", "b", "c", "d")]
     assert content.sections == ["gram1", "0"]
+    path = write(tmp_path / "short.csv", "w1,w2,w3,w4\ngood,better,rough,rougher\n")
+    assert question_files.read_questions(path, "analogies").rows == [content.rows[0]]
     text = ",category,word\n0,colors,red\n1,colors,blue\n2,shapes,circle\n3,shapes,square\n4,,\n"
     path = write(tmp_path / "ap.csv", text)
     assert question_files.detect_kind(path) == "groups"

@@ -46,10 +46,11 @@ _FIRST, _SECOND = ("word1", "w1", "wort1", "è¯1"), ("word2", "w2", "wort2", "è¯
 _THIRD, _FOURTH = ("word3", "w3"), ("word4", "w4", "target", "answer")
 _OUTLIERS, _WORDS, _WORD = ("outlier", "outliers", "odd"), ("words", "cluster"), ("word",)
 _SECTION = ("category", "class", "group", "section", "type", "relation")
-# Two of these make a line a header; w1 and the like may be words themselves.
-_NAMES = {
+# Two of these make a line a header; w1 and the like, which may be words, only if all are names.
+_ALL_NAMES = {
     *_FIRST, *_SECOND, *_THIRD, *_FOURTH, *_OUTLIERS, *_WORDS, *_WORD, *_SECTION, "pos", "score",
-} - {"w1", "w2", "w3", "w4"}  # fmt: skip
+}  # fmt: skip
+_NAMES = _ALL_NAMES - {"w1", "w2", "w3", "w4"}
 # What a header must name for its kind to be certain.
 _NAMED: dict[Kind, tuple[Sequence[str], ...]] = {
     "odd": (_OUTLIERS,),
@@ -198,7 +199,7 @@ class QuestionTable:
         is_whole = len(first) == self.width
         body = list(zip(*(self.regular[is_whole:]), strict=True))
         numeric = [column for column, cells in enumerate(body) if _are_numbers(cells)]
-        is_header = len(_NAMES.intersection(names)) > 1
+        is_header = len(_NAMES & {*names}) > 1 or (len(names) > 2 and {*names} <= _ALL_NAMES)
         if numeric and is_whole:  # the name of a column of running numbers is often left out
             is_header = any(
                 math.isnan(_number(first[column])) and (first[column] or not column)
@@ -342,12 +343,12 @@ def _read_odd(table: QuestionTable) -> WordQuestions:
     """Read odd-one-out lines; the odd word comes last in each row."""
     outliers, words = table.named(_OUTLIERS), table.named(_WORDS)
     if outliers:
-        others = [*outliers, *table.named(_SECTION)]
+        others, has_several = [*outliers, *table.named(_SECTION)], bool(words)
         words = words or [one for one in table.of("word", "label") if one not in others]
         rows = [
-            (*(word for cell in cells[:-1] for word in _listed(cell)), odd)
+            (*(word for cell in cells[:-1] for word in _listed(cell, has_several)), odd)
             for cells in table.take([*words, *outliers], "words and outliers were")
-            for odd in _listed(cells[-1])
+            for odd in _listed(cells[-1], has_several)
         ]
         told = table.told(words=words, outliers=outliers)
         return WordQuestions([table.path.stem] * len(rows), rows, columns=told)
@@ -363,10 +364,10 @@ def _read_odd(table: QuestionTable) -> WordQuestions:
     return WordQuestions([row.section for row in table.rows], rows)
 
 
-def _listed(cell: str) -> list[str]:
-    """The words of a cell: one, or a Python list."""
+def _listed(cell: str, has_several: bool) -> list[str]:
+    """The words of a cell: one, a Python list, or several with commas or blanks between."""
     if not cell.startswith("["):
-        return [cell]
+        return re.findall(r"[^\s,;]+", cell) if has_several else [cell]
     return [first or second for first, second in _LISTED.findall(cell) if first or second]
 
 
