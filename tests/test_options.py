@@ -23,6 +23,12 @@ def test_wrong_durations(duration):
         parse_duration(duration, "budget")
 
 
+@pytest.mark.parametrize("duration", ["4000d", "1000000000000000000h", "9" * 400 + "h", 1e18])
+def test_durations_that_nobody_waits_for(duration):
+    with pytest.raises(OptionError, match="budget must be"):
+        parse_duration(duration, "budget")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("dim", "eight"), ("dim", True), ("dim", [8]), ("dim", None), ("loss", 5), ("min_count", {})],

@@ -16,6 +16,7 @@ Settings = TypeVar("Settings")
 MAX_SEEDS = 1_000  # runs of one task, each with its own seed
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m(?:in)?|s)\s*", re.IGNORECASE)
+_LONGEST_S = 3 * 365 * 86_400
 _SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
 
@@ -101,6 +102,8 @@ def parse_duration(duration: str | float, name: str) -> float:
         seconds, rest = duration, ""
     if rest or not 0 < seconds < math.inf:
         raise OptionError(f"{name} must be a time such as 20m, 1h30m or 45s, not {duration!r}.")
+    if seconds > _LONGEST_S:
+        raise OptionError(f"{name} must be at most 3 years, not {duration}.")
     return seconds
 
 

@@ -8,7 +8,6 @@ from sememe.options import Config, option, parse_duration
 from sememe.training.config import Device
 
 DEFAULT_BUDGET = "30s"
-_LONGEST_S = 3 * 365 * 86_400
 PRESETS = ("tiny", "mini", "small", "medium")
 
 
@@ -49,8 +48,8 @@ class LadderConfig(Config):
         super().__post_init__()
         if self.tokens and self.budget:
             raise OptionError("Give budget or tokens: each says when a rung is done.")
-        if self.budget and parse_duration(self.budget, "budget") > _LONGEST_S:
-            raise OptionError(f"budget must be at most 3 years, not {self.budget}.")
+        if self.budget:
+            parse_duration(self.budget, "budget")
 
     @property
     def budget_s(self) -> float:
