@@ -1,6 +1,6 @@
 """Progress of long work, and the history of its metrics.
 
-A live bar on a terminal, plain lines in a log, nothing when quiet:
+A live bar on a terminal and in a notebook, plain lines in a log, nothing when quiet:
 
     reporter = Reporter()
     with reporter.task("training", total=num_words, unit="words") as task:
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,12 +23,13 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.localization import SCALES, current, say, translate
-from sememe.notebook import html_table
+from sememe.machine import COMPILATION, clock
+from sememe.notebook import NotebookBars, html_table, in_notebook
 from sememe.storage.folder import read_json, write_json
 
 if TYPE_CHECKING:
     import numpy as np
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 Item = TypeVar("Item")
 _NUM_SHOWN = 20  # records of a history in a notebook
@@ -112,9 +114,14 @@ class ProgressTask:
         self.title, self.total, self.unit, self.done = title, total, unit, start
         self.metrics: Mapping[str, float | str] = {}
         self._reporter, self._start = reporter, start
+        self._bar: Any = None
+        self._begin()
+
+    def _begin(self) -> None:
+        # Rates and times are by a clock that stands still while kernels are compiled.
         self._begun_s = self._next_s = time.monotonic()
-        self._marks: deque[tuple[float, int]] = deque([(self._begun_s, start)])
-        self._bar: TaskID | None = None
+        self._compiled_s, self._started_s = COMPILATION.seconds, clock()
+        self._marks: deque[tuple[float, int]] = deque([(self._started_s, self.done)])
 
     def update(self, done: int, **metrics: float | str) -> None:
         """Set how much is done in total, and the metrics to show."""
@@ -133,14 +140,15 @@ class ProgressTask:
 
     def mark(self, now_s: float) -> None:
         """Note how much is done at a time, for the rate."""
+        now_s -= COMPILATION.seconds
         self._marks.append((now_s, self.done))
         while len(self._marks) > 2 and now_s - self._marks[1][0] > _RATE_WINDOW_S:
             self._marks.popleft()
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the task began."""
-        return time.monotonic() - self._begun_s
+        """Seconds since the task began, without those in which kernels were compiled."""
+        return clock() - self._started_s
 
     @property
     def rate(self) -> float:
@@ -162,6 +170,8 @@ class ProgressTask:
             parts.append(f"{min(1.0, self.done / self.total):.1%}")
         elif self.total is None:
             parts.append(format_count(self.done, say(self.unit)))
+        if COMPILATION.is_on:
+            return [*parts, say("compiling kernels")]
         if self.rate > 0:
             parts.append(say("{num}/s", num=format_count(self.rate, say(self.unit))))
         parts += [format_metric(name, value) for name, value in self.metrics.items()]
@@ -187,12 +197,17 @@ class ProgressTask:
             else []
         )
         metrics = (format_metric(name, value) for name, value in self.metrics.items())
-        return say(", ").join([took, *rate, *metrics])
+        compiled_s = COMPILATION.seconds - self._compiled_s
+        before = (
+            [say("after {time} of compiling", time=format_duration(compiled_s))]
+            if compiled_s > 0.5
+            else []
+        )
+        return say(", ").join([took, *rate, *metrics, *before])
 
     def __enter__(self) -> ProgressTask:
         """Show the task."""
-        self._begun_s = self._next_s = time.monotonic()
-        self._marks = deque([(self._begun_s, self.done)])
+        self._begin()
         self._reporter._open(self)
         return self
 
@@ -209,18 +224,34 @@ class Reporter:
         self, *, quiet: bool = False, stream: TextIO | None = None, line_s: float = _LINE_S
     ) -> None:
         self.quiet, self._given_stream, self._line_s = quiet, stream, line_s
-        self._live: Progress | None = None
-        self._num_open = 0
+        self._live: Any = None  # a Progress of rich, or NotebookBars
+        self._open_tasks: list[ProgressTask] = []  # those with a bar
+        self._lock = threading.RLock()  # kernels are compiled in other threads
+        self._compiling_bar: Any = None
+        self._pulse = threading.Event()
+        self._told_s = 0.0
+        if not quiet:
+            COMPILATION.watch(self._on_compilation)
+
+    @property
+    def _has_notebook(self) -> bool:
+        return self._given_stream is None and in_notebook()
 
     @property
     def stream(self) -> TextIO:
-        """Where progress goes: standard error, unless another stream was given."""
-        return self._given_stream if self._given_stream is not None else sys.stderr
+        """Where progress goes: standard error, unless another stream was given.
+
+        In a notebook it is standard output, because notebooks print errors on a red ground.
+        """
+        if self._given_stream is not None:
+            return self._given_stream
+        return sys.stdout if self._has_notebook else sys.stderr
 
     @property
     def is_live(self) -> bool:
-        """Whether the stream is a terminal that a bar can be drawn on."""
-        return not self.quiet and bool(getattr(self.stream, "isatty", lambda: False)())
+        """Whether a bar can be drawn: on a terminal, or in a notebook."""
+        is_terminal = bool(getattr(self.stream, "isatty", lambda: False)())
+        return not self.quiet and (self._has_notebook or is_terminal)
 
     def task(
         self, title: str, total: int | None = None, unit: str = "", *, start: int = 0
@@ -231,7 +262,7 @@ class Reporter:
     def note(self, text: str) -> None:
         """Print one line that remains, in the language of the user."""
         text = translate(text)
-        if self._live is not None:
+        if self._live is not None and not self._has_notebook:
             self._live.console.print(shown(text), markup=False, highlight=False, soft_wrap=True)
         elif not self.quiet:
             self._print(text)
@@ -245,21 +276,85 @@ class Reporter:
     def _open(self, task: ProgressTask) -> None:
         if not self.is_live:
             return
+        with self._lock:
+            self._open_tasks.append(task)
+            task._bar = self._display().add_task(
+                task.label, total=task.total, completed=task.done, status=""
+            )
+
+    def _display(self) -> Any:
+        """The bars that are shown."""
         if self._live is None:
-            self._live = _live_display(self.stream)
+            self._live = NotebookBars() if self._has_notebook else _live_display(self.stream)
             self._live.start()
-        self._num_open += 1
-        task._bar = self._live.add_task(
-            task.label, total=task.total, completed=task.done, status="", style=""
-        )
+        return self._live
+
+    def _close_display(self) -> None:
+        if self._live is not None and not self._open_tasks and self._compiling_bar is None:
+            self._live.stop()
+            self._live = None
+
+    # ---- kernels that numba compiles at their first use ---------------------------------------
+
+    def _on_compilation(self) -> None:
+        """Tell that kernels are being compiled, once per process, and for how long."""
+        with self._lock:
+            if COMPILATION.is_on and not COMPILATION.num_kernels and not self._told_s:
+                self._told_s = time.monotonic()
+                told = (
+                    f"Compiling kernels: once for this version, about {COMPILATION.usual_s:.0f} "
+                    "seconds."
+                )
+                new = "Compiling kernels that this version has not used yet."
+                self.note(told if COMPILATION.is_first else new)
+            if self.is_live:
+                self._show_compilation()
+            elif not COMPILATION.is_on and time.monotonic() - self._told_s > self._line_s:
+                self._told_s = time.monotonic()
+                self._print(f"{say('compiling kernels')}: {_compilation_status()}")
+
+    def _show_compilation(self) -> None:
+        """A line that moves while a kernel is compiled; it goes when the work continues."""
+        if COMPILATION.is_on and self._compiling_bar is None:
+            label = say("compiling kernels")
+            self._compiling_bar = self._display().add_task(label, total=None, status="")
+            self._pulse = threading.Event()
+            threading.Thread(target=self._animate, args=(self._pulse,), daemon=True).start()
+        elif not COMPILATION.is_on and not self._open_tasks:
+            self._hide_compilation()
+        self._draw_compilation()
+
+    def _animate(self, pulse: threading.Event) -> None:
+        # The thread that waits for the kernel draws nothing meanwhile.
+        while not pulse.wait(0.25):
+            with self._lock:
+                self._draw_compilation()
+
+    def _draw_compilation(self) -> None:
+        if self._compiling_bar is not None:
+            for task in self._open_tasks:
+                self._live.update(task._bar, status=_status(task))
+            self._live.update(self._compiling_bar, status=_compilation_status())
+            self._live.refresh()
+
+    def _hide_compilation(self) -> None:
+        if self._compiling_bar is not None:
+            self._pulse.set()
+            self._live.remove_task(self._compiling_bar)
+            self._compiling_bar = None
+            self._close_display()
 
     def _redraw(self, task: ProgressTask, now_s: float) -> float:
         """Redraw the task; return the seconds to wait until the next time."""
         task.mark(now_s)
         if self._live is not None and task._bar is not None:
-            status = " · ".join(task.describe()[1:] if task.total else task.describe())
-            self._live.update(task._bar, total=task.total, completed=task.done, status=status)
-            self._live.refresh()
+            with self._lock:
+                if not COMPILATION.is_on:
+                    self._hide_compilation()
+                self._live.update(
+                    task._bar, total=task.total, completed=task.done, status=_status(task)
+                )
+                self._live.refresh()
             return _REDRAW_S
         if not self.quiet and now_s - task._begun_s >= min(self._line_s, 1.0):
             status = say(", ").join(task.describe())
@@ -269,13 +364,28 @@ class Reporter:
 
     def _close(self, task: ProgressTask, has_failed: bool) -> None:
         if self._live is not None and task._bar is not None:
-            self._live.remove_task(task._bar)
-            self._num_open -= 1
+            with self._lock:
+                self._hide_compilation()
+                self._live.remove_task(task._bar)
+                self._open_tasks.remove(task)
         ended = "{task} stopped: {how}" if has_failed else "{task}: {how}"
         self.note(say(ended, task=task.label, how=task.summarize()))
-        if self._live is not None and not self._num_open:
-            self._live.stop()
-            self._live = None
+        with self._lock:
+            self._close_display()
+
+
+def _status(task: ProgressTask) -> str:
+    """What is written behind a bar, which itself shows the share of known work."""
+    return " · ".join(task.describe()[1:] if task.total else task.describe())
+
+
+def _compilation_status() -> str:
+    """How many kernels are compiled, and how long it has taken and will take."""
+    done = say("{num} done", num=COMPILATION.num_kernels)
+    took, expected = map(format_duration, (COMPILATION.seconds, COMPILATION.expected_s))
+    if COMPILATION.is_first and COMPILATION.seconds < COMPILATION.expected_s:
+        took = say("{time} of about {expected}", time=took, expected=expected)
+    return say(", ").join([done, took])
 
 
 def _live_display(stream: TextIO) -> Progress:
@@ -289,7 +399,9 @@ def _live_display(stream: TextIO) -> Progress:
         TextColumn("{task.fields[status]}", style="dim", markup=False),
     ]
     # Drawn only by `update`: a refreshing thread would compete with the kernels for the GIL.
-    return Progress(*columns, console=Console(file=stream), auto_refresh=False, transient=True)
+    # In a notebook rich would ignore the stream, and need widgets.
+    console = Console(file=stream, force_jupyter=False)
+    return Progress(*columns, console=console, auto_refresh=False, transient=True)
 
 
 SILENT = Reporter(quiet=True)

@@ -16,6 +16,7 @@ from sememe.evaluation.results import FEW_MARK
 from sememe.ladder.report.language import in_language
 from sememe.ladder.results import Column, Results, Rung
 from sememe.localization import say, translate
+from sememe.notebook import in_notebook
 from sememe.progress import FEW, ProgressTask, Reporter, format_count, format_duration, shown
 
 _REDRAW_S = 0.2
@@ -43,6 +44,14 @@ class View(Reporter):
         if isinstance(progress, Reporter):
             return cls(quiet=progress.quiet, stream=progress.stream)
         return cls(quiet=not progress)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the table can be drawn in place: only on a terminal."""
+        return super().is_live and not in_notebook()
+
+    def _on_compilation(self) -> None:
+        """Nothing: a ladder compiles before its clock runs, and says so itself."""
 
     def __enter__(self) -> View:
         if self.is_live:

@@ -5,7 +5,6 @@ go to the history, and to TensorBoard's event files if a folder is given.
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from sememe.errors import DivergedError, MissingExtraError
+from sememe.machine import clock
 from sememe.progress import SILENT, History, Reporter, format_count
 from sememe.randomness import stream_key
 from sememe.storage.checkpoints import Checkpoints
@@ -51,19 +51,19 @@ class Recorder:
         self._totals = Totals(counted_by)
         self._watches_rises, self._names = watches_rises, tuple(shown)
         self._lowest = math.inf
-        self._before_s, self._begun_s = 0.0, time.monotonic()
+        self._before_s, self._begun_s = 0.0, clock()
         self._mark = (self._begun_s, 0)
         self.shown: dict[str, float | str] = {}  # beside the bar
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, including those before the last checkpoint."""
-        return self._before_s + time.monotonic() - self._begun_s
+        """Seconds of training, including those before the last checkpoint; none of compiling."""
+        return self._before_s + clock() - self._begun_s
 
     def begin(self) -> None:
         """Reset the measurements; the time counts from now."""
         self._totals, self.tokens = Totals(self._counted_by), 0
-        self._begun_s = time.monotonic()
+        self._begun_s = clock()
         self._mark = (self._begun_s, 0)
 
     def add(self, metrics: Mapping[str, torch.Tensor]) -> None:
@@ -90,7 +90,7 @@ class Recorder:
         """Record the means since the last record, after checking the loss."""
         metrics = self._totals.means(self._processes)
         self._watch(metrics["loss"])
-        (before_s, before), now_s = self._mark, time.monotonic()
+        (before_s, before), now_s = self._mark, clock()
         self._mark = (now_s, self.tokens)
         speed = (self.tokens - before) / max(now_s - before_s, 1e-9)
         own = {"seconds": round(self.seconds, 3), "tokens_per_s": speed}
@@ -107,7 +107,7 @@ class Recorder:
 
     def pause(self) -> None:
         """Exclude the time of a validation or a checkpoint from the speed."""
-        self._mark = (time.monotonic(), self.tokens)
+        self._mark = (clock(), self.tokens)
 
     def _show(self) -> dict[str, float | str]:
         last = self.history.last()
@@ -150,7 +150,7 @@ class Recorder:
         self._before_s = float(kept["seconds"])
         self._lowest = math.inf if kept["lowest"] is None else float(kept["lowest"])
         self._totals.restore(kept["totals"], device, self._processes)
-        self._mark = (time.monotonic(), self.tokens)
+        self._mark = (clock(), self.tokens)
 
 
 def check_tensorboard(folder: str) -> None:

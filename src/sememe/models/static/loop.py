@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sememe.errors import ArtifactError, DivergedError, OptionError
+from sememe.machine import clock
 from sememe.models.fitting import Plan, Request
 from sememe.progress import History, Reporter
 from sememe.storage.checkpoints import HISTORY, STATE, Checkpoints, read_state
@@ -210,7 +211,7 @@ class Driver:
         """`plan` identifies the run in its checkpoints; `seconds` were trained before."""
         self.model, self.run, self.reporter = model, run, reporter
         self.callbacks, self.keeper, self.plan = callbacks, keeper, plan
-        self._before_s, self._begun_s = seconds, time.monotonic()
+        self._before_s, self._begun_s = seconds, clock()
         self._recorded = np.zeros(3)
         self._base = np.zeros(3)
         self._stats = np.zeros(3)
@@ -219,8 +220,8 @@ class Driver:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, including those before the last checkpoint."""
-        return self._before_s + time.monotonic() - self._begun_s
+        """Seconds of training, including those before the last checkpoint; none of compiling."""
+        return self._before_s + clock() - self._begun_s
 
     def drive(self, step: int = 0, checkpoint_s: float = math.inf) -> None:
         """Run every step from `step` on, then hand the matrices to the model."""
@@ -296,7 +297,7 @@ class Driver:
             return
         self._recorded = stats.copy()
         words = self.run.words_at(step)
-        elapsed_s = max(time.monotonic() - self._begun_s, 1e-9)
+        elapsed_s = max(clock() - self._begun_s, 1e-9)
         self.model.history.append(
             {
                 "words": words,

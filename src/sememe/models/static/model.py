@@ -11,7 +11,7 @@ import numpy as np
 from sememe.card import part_of, write_manifest
 from sememe.contract import Model
 from sememe.errors import ArtifactError, InputError, OptionError
-from sememe.machine import is_first_use, provenance
+from sememe.machine import provenance
 from sememe.models.fitting import Plan, Prepared, Request, fit
 from sememe.models.static.loop import HISTORY, TENSORS, Callback, lasting
 from sememe.models.static.simd import LANES
@@ -100,10 +100,6 @@ class StaticModel(Model):
 
     def prepare(self, corpus: Any, request: Request) -> Prepared:
         """Open the corpus; return the run's plan and the function that trains."""
-        if is_first_use():
-            request.reporter.note(
-                "Compiling the kernels: once for this version, about half a minute."
-            )
         tokens = self.open_text(corpus, request.phrases, request.store, request.reporter)
         return self.prepare_tokens(tokens, request)._replace(sizes=tokens.sizes)
 

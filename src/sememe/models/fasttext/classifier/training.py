@@ -18,7 +18,6 @@ from sememe.errors import InputError, OptionError
 from sememe.examples.labelled.class_weights import class_weights
 from sememe.examples.labelled.rows import Note, silent
 from sememe.examples.windows import alias_table, build_tree
-from sememe.machine import is_first_use
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import Lines, encode, in_parts
 from sememe.models.fasttext.classifier.kernels import shuffle, start_rows, train_lines
@@ -259,8 +258,6 @@ def prepare(model: FastTextClassifier, train: Any, request: Request) -> Prepared
     reporter, config = request.reporter, model.config
     if is_path(request.dev):
         find_sources(request.dev)  # refuses what is not there before an hour of training
-    if is_first_use():
-        reporter.note("Compiling the kernels: once for this version, about half a minute.")
     start = _open_start(request.start, config)
     with reporter.task("reading", None, "tokens") as task:
         lines, content = read_lines(train, config, model.text, start, reporter.note)
