@@ -187,7 +187,7 @@ def is_first_use() -> bool:
 
 
 class Compilation:
-    """What numba compiles in this process: its time, its extent, and who is told of it.
+    """What numba compiles in this process: how long it takes, how much it is, who is informed.
 
     numba compiles one kernel at a time, in the thread that calls it first, together with the
     functions that it calls.

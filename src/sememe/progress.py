@@ -375,7 +375,7 @@ class Reporter:
 
 
 def _status(task: ProgressTask) -> str:
-    """What is written behind a bar, which itself shows the share of known work."""
+    """What is written after a bar, which itself shows the share of known work."""
     return " · ".join(task.describe()[1:] if task.total else task.describe())
 
 
