@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 ALL_PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 PAGES = [name for name in ALL_PAGES if name not in OTHERS]
 # Pages that are typed in seconds; the others are slow tests.
-SHORT = {"counts.md", "glove.md", "items.md", "onehot.md"}
+SHORT = {"counts.md", "glove.md", "items.md", "onehot.md", "tables.md"}
 # One layout for every model of the line.
 MODELS = (
     "onehot", "counts", "word2vec", "glove", "fasttext", "ngram", "nnlm", "elmo", "ulmfit",

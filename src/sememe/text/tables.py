@@ -354,7 +354,7 @@ def num_rows(source: Source) -> int | None:
             is_end &= num_quotes % 2 == 0
             is_quoted = bool(num_quotes[-1] % 2)
         num += int(np.count_nonzero(is_end))
-    return num
+    return num - (num > 0 and source.format_ending in TABLE_ENDINGS)  # the header
 
 
 def _parquet_records(source: Source, classes: dict[str, list[str]]) -> Iterator[Record]:

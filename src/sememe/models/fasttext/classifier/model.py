@@ -315,8 +315,10 @@ class FastTextClassifier(Model):
                 record = waiting.popleft()
                 has_text = bool(record.text.strip())
                 yield PredictedRow(record.cells, own if has_text else None, record.source)
-        if num_bad or num_empty:
-            note(f"{num_bad:,} bad rows and {num_empty:,} rows without a text get no label.")
+        if num_bad:
+            note(f"{num_bad:,} bad rows get no label.")
+        if num_empty:
+            note(f"{num_empty:,} rows without a text get no label.")
 
     def prediction_line(
         self, prediction: list[Prediction], *, k: int = 1, has_chances: bool = False
@@ -335,8 +337,9 @@ class FastTextClassifier(Model):
         return label_columns(self.labels, k)
 
     def prediction_cells(self, prediction: list[Prediction], k: int = 1) -> list[Any]:
-        """The cells of these columns."""
-        return label_cells(prediction, self.labels, k)
+        """The cells of these columns; Facebook's formula exceeds 1 by a hundred-thousandth."""
+        capped = [(one.label, min(one.probability, 1.0)) for one in prediction]
+        return label_cells(capped, self.labels, k)
 
     def _for_lines(
         self,
