@@ -51,14 +51,10 @@ if TYPE_CHECKING:
     from sememe.models.word2vec.config import Word2VecConfig as Word2VecConfig
     from sememe.models.word2vec.model import Word2Vec as Word2Vec
     from sememe.tasks.answer import Answer as Answer
+    from sememe.tasks.classify import Classify as Classify, Pairs as Pairs
     from sememe.tasks.config import FinetuneConfig as FinetuneConfig
     from sememe.tasks.tag import Tag as Tag
-    from sememe.tasks.texts import (
-        Choose as Choose,
-        Classify as Classify,
-        Pairs as Pairs,
-        Regress as Regress,
-    )
+    from sememe.tasks.texts import Choose as Choose, Regress as Regress
     from sememe.tasks.trials import fit_trials as fit_trials
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore

@@ -146,10 +146,10 @@ KINDS: dict[str, Kind] = {
         (*_VECTORS, "attention"),
         pipeline="sentence-similarity",
     ),
-    "classify": Kind("classifier", "sememe.tasks.texts:Classify", _TASK),
+    "classify": Kind("classifier", "sememe.tasks.classify:Classify", _TASK),
     "pairs": Kind(
         "classifier of pairs",
-        "sememe.tasks.texts:Pairs",
+        "sememe.tasks.classify:Pairs",
         _TASK,
         example='[("A text.", "Another text.")]',
     ),
@@ -272,13 +272,19 @@ def not_finite(title: str) -> ArtifactError:
 _MOST_COLUMNS = 16_000  # of probabilities; spreadsheets have 16,384
 
 
-def label_columns(labels: Sequence[str], k: int) -> dict[str, Any]:
-    """The columns of predicted labels: the `k` most likely ones, or (-1) one column per label."""
+def label_columns(labels: Sequence[str], k: int, *, has_sets: bool = False) -> dict[str, Any]:
+    """The columns of predicted labels: the `k` most likely ones, or (-1) one column per label.
+
+    With sets of labels the prediction is a list (k = 0: with the list of its probabilities).
+    """
     if k < 0 and len(labels) > _MOST_COLUMNS:
         raise OptionError(f"{len(labels):,} labels are too many for columns; choose a positive k.")
     if k < 0:
         chances = {f"p({label})": float for label in labels}
-        return {"prediction": str, "probability": float, **chances}
+        own = {"prediction": list[str]} if has_sets else {"prediction": str, "probability": float}
+        return own | chances
+    if not k:
+        return {"prediction": list[str], "probability": list[float]}
     return numbered_columns({"prediction": str, "probability": float}, min(k, len(labels)))
 
 
@@ -288,11 +294,20 @@ def numbered_columns(columns: Mapping[str, Any], times: int) -> dict[str, Any]:
     return {f"{name}{ending}": own for ending in endings for name, own in columns.items()}
 
 
-def label_cells(ranked: Sequence[tuple[str, float]], labels: Sequence[str], k: int) -> list[Any]:
-    """The cells of `label_columns` for labels and their probabilities, most likely first."""
+def label_cells(
+    ranked: Sequence[tuple[str, float]],
+    chances: Sequence[float | None],
+    labels: Sequence[str],
+    k: int,
+    *,
+    has_sets: bool = False,
+) -> list[Any]:
+    """The cells of `label_columns`: predicted labels with their probabilities, and all of them."""
+    names = [name for name, _ in ranked]
     if k < 0:
-        chances = dict(ranked)
-        return [*(ranked[0] if ranked else (None, None)), *map(chances.get, labels)]
+        return [*([names] if has_sets else ranked[0] if ranked else (None, None)), *chances]
+    if not k:
+        return [names, [chance for _, chance in ranked]]
     size = min(k, len(labels))
     return padded([cell for pair in ranked[:size] for cell in pair], 2 * size)
 
@@ -533,10 +548,16 @@ class Model:
     ) -> Iterator[PredictedRow]:
         """Every row of data, one after the other, with its prediction, in bounded memory.
 
-        `k` is the number of labels that will be used (-1: all); `has_cells` requests the cells of
-        each row. `reading` says how rows are read: columns, skip_bad, encoding, on_note.
+        `k` is the number of labels that will be used (-1: all; 0: those that reach the model's
+        thresholds; see `own_k`); `has_cells` requests the cells of each row. `reading` says how
+        rows are read: columns, skip_bad, encoding, on_note.
         """
         raise self.unsupported("predict")
+
+    @property
+    def own_k(self) -> int:
+        """The `k` that suits the model: 1, or 0 if a row may have any number of labels."""
+        return 1
 
     def with_label_prefix(self, prefix: str) -> Any:
         """The model whose labels have a prefix in its file; others have none."""

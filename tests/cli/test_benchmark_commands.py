@@ -210,7 +210,7 @@ def test_a_fine_tuned_model_is_scored_as_it_is_and_compared(sememe, tiny, data) 
 
 
 def test_a_fine_tuned_model_meets_the_tasks_of_its_labels(sememe, tiny, data) -> None:
-    from sememe.tasks.texts import Pairs
+    from sememe.tasks.classify import Pairs
 
     rte = data / "glue" / "RTE"
     Pairs(tiny, steps=2, length=32, device="cpu").fit(rte / "train.tsv", dev=False, out="entails")
@@ -220,7 +220,7 @@ def test_a_fine_tuned_model_meets_the_tasks_of_its_labels(sememe, tiny, data) ->
 
 
 def test_models_of_transformers_are_scored_and_compared(sememe, tiny, data) -> None:
-    from sememe.tasks.texts import Pairs
+    from sememe.tasks.classify import Pairs
 
     rte = data / "glue" / "RTE"
     for name in ("ours", "theirs"):

@@ -132,6 +132,13 @@ def test_autotune(sememe, train: Path):
         (("train", "classifier", "train.txt", "--out", "m", "--loss", "ova", "--minn", "3",
           "--maxn", "2"), "minn"),
         (("train", "classifier", "train.txt", "--out", "m", "--quantize", "--cutoff", "5"), "256"),
+        (("train", "classifier", "train.txt", "--out", "m", "--quantize", "--cutoff", "500",
+          "--retrain", "--calibrate"), "--retrain would undo"),
+        (("train", "classifier", "train.txt", "--out", "m.bin", "--thresholds", "f1"), "no place"),
+        (("train", "classifier", "train.txt", "--out", "m", "--class-weights", "goood=2"),
+         "'goood'"),
+        (("train", "classifier", "train.txt", "--out", "m", "--calibrate", "--calibration-share",
+          "0.01"), "too few to calibrate"),
         (("convert", "model", "m.vec"), "is a classifier"),
         (("convert", "model", "m", "--format", "fasttext"), "is a classifier"),
         (("predict", "plain.txt", "plain.txt"), "plain.txt"),
@@ -224,3 +231,27 @@ def test_one_label_for_all_lines_is_told_with_what_that_scores(sememe, tmp_path)
     told = sememe(*dull, "--validation", "c.txt", "--json", "--overwrite").json
     assert "0.6000" in told["validation"]["remark"]
     assert "“a”" in sememe("evaluate", "labels", "c", "c.txt").err
+
+
+def test_several_labels_are_predicted_by_chosen_thresholds(sememe, train: Path):
+    lines = [
+        f"__label__食 {'__label__好 ' if n % 3 else ''}noodles {'fine' if n % 3 else 'plain'} tea\n"
+        f"__label__travel train {n % 7} sea\n"
+        for n in range(120)
+    ]
+    train.write_text("".join(lines), encoding="utf-8")
+    adjusting = ("--loss", "ova", "--calibrate", "--thresholds", "f1", "--class-weights", "好=2")
+    ran = sememe("train", "classifier", train, "--out", "sets", *adjusting, *SMALL, "--json")
+    assert ran.json["learned"].keys() == {"multi_label", "calibration", "thresholds"}
+    assert "Thresholds by F1 on" in ran.err and "Calibrated on" in ran.err
+    Path("new.txt").write_text("fine noodles\nthe sea train\n", encoding="utf-8")
+    first, second = sememe("predict", "sets", "new.txt").out.splitlines()
+    assert {*first.split()} == {"食", "好"} and second == "travel"
+    assert len(sememe("predict", "sets", "new.txt", "-k", 1).out.splitlines()[0].split()) == 1
+    told = sememe("evaluate", "labels", "sets", train, "--json").json
+    assert told["k"] == 0 and told["averages"]["macro"]["f1"] > 0.9
+    sememe("predict", "sets", "new.txt", "--out", "p.jsonl")
+    row = json.loads(Path("p.jsonl").read_text("utf-8").splitlines()[0])
+    assert {*row["prediction"]} == {"食", "好"} and len(row["probability"]) == 2
+    sememe("predict", "sets", "new.txt", "-k", -1, "--out", "all.csv")
+    assert Path("all.csv").read_text("utf-8").splitlines()[0].endswith("p(食),p(travel),p(好)")

@@ -18,7 +18,8 @@ from presets import bert_config, gpt_config
 from sememe.errors import ArtifactError
 from sememe.models.bert.network import BERTNetwork
 from sememe.models.gpt.network import GPTNetwork
-from sememe.tasks.texts import Choose, Classify, Pairs, Regress
+from sememe.tasks.classify import Classify, Pairs
+from sememe.tasks.texts import Choose, Regress
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 WORDS = ["the", "old", "cat", "sat", "on", "warm", "dog", "ran", "猫", "狗", "很", "好看"]
@@ -180,3 +181,95 @@ def test_a_folder_fine_tuned_by_transformers_is_a_task(model, tmp_path):
     assert type(Task.load(tmp_path / "theirs")) is Classify
     with pytest.raises(ArtifactError, match="fine-tuned for classify, not choose"):
         Choose.load(tmp_path / "theirs")
+
+
+SETS = [
+    {"text": t, "labels": [name for name, word in (("cats", "cat"), ("狗", "狗")) if word in t]}
+    for t in texts(NUM, 1)
+]  # fmt: skip
+
+
+def fitted_sets(model: Any, **options: Any) -> Any:
+    settings = {
+        "steps": STEPS, "batch_size": BATCH, "learning_rate": RATE, "length": 40, "device": "cpu",
+        "epsilon": 1e-8, "workers": 1, "seed": 7,
+    }  # fmt: skip
+    return Classify(model, **settings | options).fit(SETS, dev=False)
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt"])
+def test_label_sets_are_those_of_transformers(kind, model, tmp_path):
+    """Losses of a hundred steps, logits, and predictions by problem_type."""
+    model = model if kind == "bert" else small_gpt("pre")
+    start = fitted_sets(model, learning_rate=1e-30, steps=1)
+    start.save(tmp_path / "start")
+    task = fitted_sets(model)
+    items = task.encode(task.read(SETS, labelled=True))
+    peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "start")
+    assert peer.config.problem_type == "multi_label_classification"
+    pad_id = peer.config.pad_token_id if kind == "gpt" else None
+
+    def labelled(batch: list[Any]) -> dict[str, Any]:
+        labels = torch.from_numpy(np.stack([item.target[0] for item in batch]))
+        return {**inputs_of(batch, False, pad_id), "labels": labels}
+
+    theirs = plain_losses(peer.train(), items, labelled, task.config.sort_batches)
+    ours = task.history.column("loss")
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    assert ours[-10:].mean() < ours[:10].mean() - 0.01
+    assert_same_sets(task, items[:10], tmp_path / "task", pad_id)
+
+
+def assert_same_sets(task: Any, items: list[Any], folder: Path, pad_id: int | None) -> None:
+    """The saved folder opens in transformers, with the same logits and the same labels."""
+    task.save(folder)
+    peer, info = transformers.AutoModelForSequenceClassification.from_pretrained(
+        folder, output_loading_info=True
+    )
+    assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert peer.config.problem_type == "multi_label_classification"
+    with torch.no_grad():
+        logits = peer.eval()(**inputs_of(items, False, pad_id)).logits
+    rows = [SETS[item.row_index] for item in items]
+    for own, one in zip(torch.sigmoid(logits).tolist(), task.predict(rows), strict=True):
+        said = dict(zip((peer.config.id2label[i] for i in range(len(own))), own, strict=True))
+        assert one.probabilities == pytest.approx(said, abs=1e-5)
+        assert {*one.labels} == {name for name, p in said.items() if p >= 0.5}
+
+
+def test_a_foreign_folder_of_label_sets_is_a_task(model, tmp_path):
+    task = fitted_sets(model, steps=20)
+    task.save(tmp_path / "ours")
+    peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "ours")
+    peer.save_pretrained(tmp_path / "theirs")
+    transformers.AutoTokenizer.from_pretrained(tmp_path / "ours").save_pretrained(
+        tmp_path / "theirs"
+    )
+    again = Classify.load(tmp_path / "theirs")
+    rows = SETS[:9]
+    for ours, theirs in zip(task.predict(rows), again.predict(rows), strict=True):
+        assert ours.labels == theirs.labels
+        assert ours.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
+    assert again.evaluate(SETS).metrics == pytest.approx(task.evaluate(SETS).metrics)
+    tuned = Classify(tmp_path / "theirs", steps=1, length=40, device="cpu").fit(SETS, dev=False)
+    assert tuned.has_sets and tuned.labels == task.labels
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt"])
+def test_calibrated_probabilities_are_those_of_transformers(kind, model, tmp_path):
+    """The temperature is in the head's weights, so that others see the same probabilities."""
+    model = model if kind == "bert" else small_gpt("pre")
+    options = {"calibrate": True, "calibration_share": 0.3, "steps": 40}
+    task = fitted_sets(model, **options)
+    assert task.learned["calibration"]["temperature"] != 1
+    items = task.encode(task.read(SETS, labelled=True))[:10]
+    pad_id = task.coder.tokenizer.pad_id if kind == "gpt" else None
+    assert_same_sets(task, items, tmp_path / "sets", pad_id)
+    one = fitted("classify", model, **options)
+    one.save(tmp_path / "one")
+    peer = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "one").eval()
+    items = one.encode(one.read(ROWS["classify"], labelled=True))[:10]
+    with torch.no_grad():
+        theirs = torch.softmax(peer(**inputs_of(items, False, pad_id)).logits, -1).numpy()
+    ours = [[*own.probabilities.values()] for own in one.predict(ROWS["classify"][:10])]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)

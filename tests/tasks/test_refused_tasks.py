@@ -76,10 +76,6 @@ def test_a_foreign_head_of_one_number_is_a_score(tmp_path):
     ):
         (tmp_path / "config.json").write_text(json.dumps(config | more))
         assert finetuned_for(tmp_path) == name
-    several = config | {"problem_type": "multi_label_classification"}
-    (tmp_path / "config.json").write_text(json.dumps(several))
-    with pytest.raises(ArtifactError, match="several labels at once"):
-        Classify.load(tmp_path)
 
 
 @pytest.mark.parametrize(("words", "is_told"), [("слово", True), ("film 电影很好看", False)])

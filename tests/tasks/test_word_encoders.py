@@ -12,8 +12,9 @@ from sememe.models.static.encoder import text_of
 from sememe.nn.encoders import inputs_of
 from sememe.nn.word_encoder import BETWEEN_ID, NUM_MARKS, START_ID, WordCoder, WordEncoder
 from sememe.tasks.answer import Answer
+from sememe.tasks.classify import Classify, Pairs
 from sememe.tasks.tag import Tag
-from sememe.tasks.texts import Choose, Classify, Pairs, Regress
+from sememe.tasks.texts import Choose, Regress
 from sememe.text.settings import TextSettings
 from sememe.vectors import WordVectors
 from sememe.vectors.lexicon import Lexicon

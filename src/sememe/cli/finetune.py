@@ -37,6 +37,7 @@ from sememe.progress import Reporter, format_score
 from sememe.tasks.config import (
     PAPER_GRID,
     AnswerConfig,
+    ClassifyConfig,
     FinetuneConfig,
     TagConfig,
     grid,
@@ -64,6 +65,7 @@ def tell(task: Task, out: Path, test_scores: Scores | None, *, as_json: bool, qu
                     name: scores and {**scores.to_dict(), "remark": scores.remark}
                     for name, scores in (("dev", task.scores), ("test", test_scores))
                 },
+                "learned": task.learned,
                 "trials": task.trials,
                 "settings": [setting._asdict() for setting in settings],
                 "metrics": task.history.last(),
@@ -212,7 +214,7 @@ def split_labels(text: str) -> list[str]:
 
 
 add_command(
-    "classify", FinetuneConfig,
+    "classify", ClassifyConfig,
     text="""Fine-tune a text classifier; prints a confusion matrix.
 
     In Python:
@@ -227,7 +229,7 @@ add_command(
     ),
 )  # fmt: skip
 add_command(
-    "pairs", FinetuneConfig,
+    "pairs", ClassifyConfig,
     text="""Fine-tune on text pairs: entailment, paraphrase, relevance.
 
     In Python:

@@ -34,7 +34,10 @@ Classifier = Annotated[
     ),
 ]
 Number = Annotated[
-    int, typer.Option("-k", help="Number of labels per text, most probable first; -1: all.")
+    int | None,
+    typer.Option(
+        "-k", help="Labels per text, most probable first; -1: all; default: 1, or as trained."
+    ),
 ]
 Threshold = Annotated[
     float,
@@ -69,7 +72,7 @@ def predict(
         typer.Option("--out", "-o", help="Output table: .csv, .tsv, .jsonl or .parquet."),
     ] = None,
     overwrite: Annotated[bool, flag("--overwrite", help="Replace an existing --out.")] = False,
-    k: Number = 1,
+    k: Number = None,
     threshold: Threshold = 0.0,
     prob: Annotated[
         bool, flag("--prob", help="Print the probability after each label (--out: always).")
@@ -100,7 +103,7 @@ def predict(
         table_format(out)
         check_free(out, overwrite=overwrite)
     opened, reading = _opened(model, label_prefix, column, skip_bad, encoding)
-    has_cells = out is not None
+    k, has_cells = opened.own_k if k is None else k, out is not None
     rows = opened.predict_stream(file, k=k, threshold=threshold, has_cells=has_cells, **reading)
     if out is not None:
         _write_table(opened, rows, file, k, out, Reporter(quiet=quiet))
@@ -181,7 +184,7 @@ def labels(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="File of labelled lines; - for standard input.")
     ],
-    k: Number = 1,
+    k: Number = None,
     threshold: Threshold = 0.0,
     label_prefix: Prefix = "__label__",
     column: Column = None,

@@ -110,6 +110,8 @@ def classifier(
     """
     shrinking: dict[str, Any] = {"cutoff": cutoff, "qnorm": qnorm, "qout": qout, "dsub": dsub}
     out = _checked(out, quantize, retrain, shrinking)
+    if retrain and config.calibrate:
+        raise OptionError("--retrain would undo --calibrate: choose one.")
     if out.is_file() and not overwrite:
         raise WriteError(f"{out} exists; choose another name, or --overwrite to replace it.")
     reporter, metrics = Reporter(quiet=quiet), dict[str, Any]()
@@ -180,7 +182,8 @@ def _tell(
     if as_json:
         history = model.history.last()
         options = model.config.to_dict()
-        print_json({"path": str(out), **sizes, **metrics, "options": options, "history": history})
+        more = {"learned": model.learned, "options": options, "history": history}
+        print_json({"path": str(out), **sizes, **metrics, **more})
         return
     remark(f"Saved {sizes['labels']:,} labels, {sizes['words']:,} words to {out}", quiet)
     loss, chance = model.history.last().get("loss") or 0.0, math.log(len(model.labels))

@@ -95,6 +95,18 @@ class ClassHead(Head):
         return (losses_E * batch.weights_E).sum()
 
 
+class LabelSetHead(ClassHead):
+    """Any number of C labels for an item, (E, C); a target is their truths and weights, (2, C)."""
+
+    def loss(self, outputs_EC: Tensor, batch: Labelled) -> Tensor:
+        """The binary cross-entropy (nats), the mean over the labels."""
+        truths_EC, weights_EC = _targets(batch).unbind(1)
+        losses_EC = functional.binary_cross_entropy_with_logits(
+            outputs_EC, truths_EC, weights_EC, reduction="none"
+        )
+        return (losses_EC.mean(1) * batch.weights_E).sum()
+
+
 class ScoreHead(ClassHead):
     """One score per item, (E, 1); the loss is the squared error."""
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Literal
 
 from sememe.errors import OptionError
-from sememe.examples.labelled.class_weights import as_option, parse_weights
+from sememe.examples.labelled.label_options import LabelOptions
 from sememe.options import MAX_SEEDS, check_number, option
 from sememe.training.config import TrainingConfig
 
@@ -70,9 +70,7 @@ class FinetuneConfig(TrainingConfig):
 
     def __post_init__(self) -> None:
         """Raise OptionError for options that no run could satisfy."""
-        object.__setattr__(self, "class_weights", as_option(self.class_weights))
         super().__post_init__()
-        parse_weights(self.class_weights)
         if self.dropout is not None and not 0 <= self.dropout <= 0.99:
             raise OptionError(f"dropout must be between 0 and 0.99, not {self.dropout}.")
         if self.lm_weight and self.is_frozen:
@@ -84,6 +82,11 @@ class FinetuneConfig(TrainingConfig):
     def is_frozen(self) -> bool:
         """Whether the encoder is frozen."""
         return self.freeze or bool(self.features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyConfig(LabelOptions, FinetuneConfig):
+    """How a classifier of texts or pairs is trained, and how it decides."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,13 @@ class Item:
         return sum(len(sequence.ids_T) for sequence in self.sequences)
 
 
+class Encoded(NamedTuple):
+    """Rows with their items."""
+
+    rows: Several[Any]
+    items: Several[Item]
+
+
 @dataclass(frozen=True)
 class ItemBatch:
     """Items that are processed together."""

@@ -16,6 +16,7 @@ What a subclass fills in, each described at its method below:
     open_rows(data, …)      the tables of data, to be read and predicted in parts
     prediction_line, prediction_columns, prediction_cells   a prediction as text, and in a table
     settle(rows, predicted) what dev rows decide after training, such as a threshold
+    adjust(rows, items, …)  what held-out training rows decide, such as a temperature; optional
     explain(rows, predicted) more fields of Scores, such as the confusion matrix; optional
     learn_foreign(config, …) read a config.json of `transformers`; optional
 
@@ -58,7 +59,7 @@ from sememe.storage.folder import (
     write_folder,
 )
 from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.objective import Item, TaskObjective, run_items
+from sememe.tasks.objective import Encoded, Item, TaskObjective, run_items
 from sememe.tasks.scores import Scores
 from sememe.tasks.training import prepare_rows
 from sememe.text.settings import TextSettings
@@ -82,7 +83,7 @@ def _by_name(value: Any) -> Any:
 class Task(Model, ABC):
     """The base of all tasks; the module docstring lists what a subclass fills in."""
 
-    main_metric: ClassVar[str]
+    main_metric: str
     reads: ClassVar[Reads] = "texts"
     config_class: ClassVar[type[FinetuneConfig]] = FinetuneConfig
     has_labels: ClassVar[bool] = True
@@ -114,6 +115,7 @@ class Task(Model, ABC):
         self.base: dict[str, Any] = {}  # the kind, name and corpus of the model it starts from
         self.precision = ""  # of the training, even if the options say "auto"
         self.trials: list[dict[str, Any]] = []  # the runs from which this one was chosen
+        self.is_defined = False  # whether labels and the like are fixed, by rows or by a folder
         # What a subclass learns from rows besides its weights, as JSON values.
         self.learned: dict[str, Any] = {}
 
@@ -223,9 +225,19 @@ class Task(Model, ABC):
         It replaces self.learned; the value before identifies the run.
         """
 
+    def hold_out(self, rows: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Split training rows into those to train on and those for `adjust`, if it needs any."""
+        return rows, []
+
+    def adjust(self, held: Encoded, dev: Encoded, note: Note) -> None:  # optional
+        """Learn after training from rows that were held out of it; `dev` only shows the effect."""
+
     def explain(self, rows: Several[Any], predictions: Several[Any]) -> dict[str, Any]:
         """More fields of Scores."""
         return {}
+
+    def check_learned(self) -> None:  # optional
+        """Raise an error if self.learned, read from a file, is damaged."""
 
     def learn_foreign(self, content: dict[str, Any], folder: Path) -> None:
         """Set self.learned from a config.json of `transformers` and the files next to it."""
@@ -272,6 +284,7 @@ class Task(Model, ABC):
 
     def take_over(self, other: Self) -> None:
         """Take over the state of another task of the same kind, except for its options."""
+        self.is_defined = other.is_defined
         self.objective, self.backbone = other.objective, other.backbone
         self.history, self.scores, self.plan = other.history, other.scores, other.plan
         self.precision, self.learned = other.precision, other.learned
@@ -306,11 +319,10 @@ class Task(Model, ABC):
         **reading: Any,
     ) -> Iterator[PredictedRow]:
         """Every row with its prediction; a row that is empty or skipped has None."""
-        if threshold:
-            raise OptionError("threshold is only for fastText classifiers.")
-        if k == 0 or k < -1:
+        if (k == 0 and self.own_k) or k < -1:
             raise OptionError(f"k must be a number of labels, or -1 for all, not {k}.")
         self._need_fit()
+        task = self.with_threshold(threshold) if threshold else self
         sieve = Sieve(skip_bad, on_note)
         reading = self._encoded({**reading, "on_note": on_note})
         for table in self.open_rows(data, **reading):
@@ -319,10 +331,14 @@ class Task(Model, ABC):
                 table.records, is_first = part, False
                 rows = self.read(table, labelled=False, sieve=sieve, **reading)
                 starts = range(0, len(rows), _ROWS_AT_ONCE)
-                predictions = (self.predict_rows(rows[at : at + _ROWS_AT_ONCE]) for at in starts)
+                predictions = (task.predict_rows(rows[at : at + _ROWS_AT_ONCE]) for at in starts)
                 for cells, own in rows.aligned(chain.from_iterable(predictions)):
                     yield PredictedRow(cells, own, table.name)
         sieve.finish()
+
+    def with_threshold(self, threshold: float) -> Self:
+        """The task that predicts every label from this probability on."""
+        raise OptionError("threshold is for fastText classifiers and for several labels per row.")
 
     def prediction_json(self, prediction: Any) -> Any:
         """A prediction as a dict."""
@@ -366,16 +382,15 @@ class Task(Model, ABC):
         self,
         data: Any,
         *,
-        k: int = 1,
+        k: int | None = None,
         threshold: float = 0.0,
         **reading: Any,
     ) -> Scores:
         """Score the predictions for labelled rows."""
-        if k != 1 or threshold:
-            name = "threshold" if threshold else "k"
-            raise OptionError(
-                f"{name} is only for fastText classifiers; a task gives one answer per row."
-            )
+        if k not in (None, self.own_k):
+            raise OptionError("k is only for fastText classifiers; a task has its own answers.")
+        if threshold:
+            return self.with_threshold(threshold).evaluate(data, **reading)
         self._need_fit()
         rows = self.read(data, labelled=True, **self._encoded(reading))
         begun_s = time.monotonic()
@@ -451,8 +466,10 @@ class Task(Model, ABC):
             scores = manifest["scores"]
             task.scores = Scores.from_dict(scores) if scores else None
             task.learned, task.trials = dict(manifest["learned"]), manifest["trials"]
+            task.is_defined = True
             if missing := {*own.learns} - {*task.learned}:
                 raise KeyError(*missing)
+            task.check_learned()
             task.columns = dict(manifest.get("columns", {}))
             task.encoding = str(manifest.get("encoding", "utf-8"))
             num_members = int(manifest["members"])
@@ -484,18 +501,14 @@ class Task(Model, ABC):
         if not issubclass(chosen, cls):
             raise ArtifactError(f"{folder} was fine-tuned for {own.kind}, not {cls.kind}.")
         content = read_json(folder / CONFIG)
-        if content.get("problem_type") == "multi_label_classification":
-            raise ArtifactError(
-                f"{folder} gives a text several labels at once, which no task here does: only "
-                "heads for one label a text can be opened."
-            )
         longest = int(content.get("max_position_embeddings", 512))
         length = min(longest, max(chosen.config_class().length, 512))
         labels = _labels(content, folder) if chosen.has_labels else None
         task: Self = chosen(folder, labels=labels, length=length)
+        task.is_defined = True
+        task.learn_foreign(content, folder)
         task.backbone = KINDS["bert"].backbone_class().read(folder, {}, task.config)
         task.objective = task._member(task.backbone.encoder, folder)
-        task.learn_foreign(content, folder)
         return task
 
 

@@ -1,37 +1,26 @@
-"""Tasks over texts: a text or a pair in; a label, a score, or the right choice out.
+"""Tasks over texts: a text or a pair in; a score, or the right choice out.
 
-Each is a linear map of a sequence's vector; a pair is one sequence.
+Each is a linear map of a sequence's vector; a pair is one sequence. Labels: `classify`.
 """
 
 import math
 from collections.abc import Iterable, Sequence as Several
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sememe import metrics
-from sememe.contract import label_cells, label_columns, numbered_columns, padded
-from sememe.errors import InputError
+from sememe.contract import numbered_columns, padded
 from sememe.examples.labelled.rows import LabelledRows, Note, TextRow, silent
-from sememe.examples.labelled.texts import open_texts, read_texts, sorted_labels
-from sememe.nn.encoders import Reads
-from sememe.nn.heads import ChoiceHead, ClassHead, ScoreHead
-from sememe.tasks.objective import Item, Target, encode_texts
+from sememe.examples.labelled.texts import open_texts, read_texts
+from sememe.nn.heads import ChoiceHead, ScoreHead
+from sememe.tasks.objective import Item, encode_texts
 from sememe.tasks.scores import beside_majority
 from sememe.tasks.task import Task
 from sememe.text.tables import FileTable
 
 # Scores in this range, such as 0 to 5, are learned unchanged; others are standardized first.
 _LARGEST = 10.0
-_AT_ONCE = 4_096  # rows whose probabilities are in one array
-
-
-class Label(NamedTuple):
-    """The most likely label of a row, and the probability of every label."""
-
-    label: str
-    probability: float
-    probabilities: dict[str, float]
 
 
 class TextTask(Task):
@@ -53,120 +42,14 @@ class TextTask(Task):
         return open_texts(data, kind, columns, self.columns, encoding, on_note=on_note)
 
 
-def _ranked(chances: Iterable[tuple[Any, float]], k: int) -> list[tuple[Any, float]]:
+def ranked_values(chances: Iterable[tuple[Any, float]], k: int) -> list[tuple[Any, float]]:
     """The `k` most likely values (all if negative) with their probabilities."""
     return sorted(chances, key=lambda pair: -pair[1])[: None if k < 0 else k]
 
 
-def _line(ranked: Iterable[tuple[Any, float]], has_chances: bool) -> str:
-    return " ".join(f"{name} {p:.6g}" if has_chances else str(name) for name, p in ranked)
-
-
-class Classify(TextTask):
-    """One label for each text.
-
-    task = sememe.Classify("runs/bert").fit("train.tsv", dev="dev.tsv", out="runs/topics")
-    """
-
-    kind = "classify"
-    reads: ClassVar[Reads] = "text"
-    main_metric = "accuracy"
-
-    def labels_of(self, rows: Several[TextRow]) -> list[str]:
-        """The labels of the rows: numbers sorted by value, others by character."""
-        labels = sorted_labels(str(row.label) for row in rows)
-        if len(labels) < 2:
-            raise InputError(
-                f"Every row has the label {labels[0]!r}: a task needs at least two labels."
-                if labels
-                else "There are no training rows."
-            )
-        return labels
-
-    def encode(self, rows: Several[TextRow]) -> list[Item]:
-        """One sequence per text."""
-        return encode_texts(self.coder, rows, self.target())
-
-    def target(self) -> Target:
-        """A function from a row to the id of its label, if it has a known one."""
-        numbers = {label: np.array(n, np.int64) for n, label in enumerate(self.labels)}
-        return lambda row: None if row.label is None else numbers.get(row.label)
-
-    def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
-        """A linear map to the labels."""
-        return ClassHead(width, len(self.labels), dropout=dropout, has_bias=has_bias)
-
-    def activate(self, output: np.ndarray) -> np.ndarray:
-        """Probabilities."""
-        return softmax(output)
-
-    def decode(self, row: TextRow, items: Several[Item], outputs: Several[np.ndarray]) -> Label:
-        """The most likely label."""
-        (chances,) = outputs
-        best = int(chances.argmax())
-        probabilities = dict(zip(self.labels, map(float, chances), strict=True))
-        return Label(self.labels[best], float(chances[best]), probabilities)
-
-    def prediction_line(self, prediction: Label, *, k: int = 1, has_chances: bool = False) -> str:
-        """The most likely labels."""
-        return _line(_ranked(prediction.probabilities.items(), k), has_chances)
-
-    def prediction_columns(self, k: int = 1) -> dict[str, Any]:
-        """The most likely labels with their probabilities, or the probabilities of all."""
-        return label_columns(self.labels, k)
-
-    def prediction_cells(self, prediction: Label, k: int = 1) -> list[Any]:
-        """The cells of these columns."""
-        return label_cells(_ranked(prediction.probabilities.items(), k), self.labels, k)
-
-    def measure(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, float]:
-        """Accuracy, Matthews correlation and F1: macro and, of two labels, that of the second."""
-        gold, said = [str(row.label) for row in rows], [one.label for one in predictions]
-        scores = {"accuracy": metrics.accuracy(gold, said)}
-        if len(self.labels) == 2:
-            scores["f1"] = metrics.binary_f1(gold, said, self.labels[1])
-        scores["macro_f1"] = metrics.f1(gold, said, "macro")
-        scores["matthews"] = metrics.matthews(gold, said)
-        return scores
-
-    def explain(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, Any]:
-        """The confusion matrix, the scores of each label, and that of the most frequent label."""
-        gold, said = [str(row.label) for row in rows], [one.label for one in predictions]
-        confusion = metrics.confusion_matrix(gold, said, self.labels)
-        classes = metrics.class_scores(confusion)
-        return {
-            "labels": list(self.labels),
-            "confusion": confusion.counts.tolist(),
-            "classes": [one.to_dict() for one in classes],
-            "averages": metrics.averages(classes),
-            "calibration": self._calibration(rows, predictions),
-            **beside_majority(gold, said),
-        }
-
-    def _calibration(self, rows: Several[TextRow], predictions: Several[Label]) -> dict[str, float]:
-        """How far the probabilities agree with the labels; some rows at a time."""
-        found, names = metrics.Reliability(), np.array(self.labels)
-        for first in range(0, len(rows), _AT_ONCE):
-            own = slice(first, first + _AT_ONCE)
-            chances = np.array([[*one.probabilities.values()] for one in predictions[own]])
-            is_true = np.array([[str(row.label)] for row in rows[own]]) == names
-            found.add(chances, is_true, is_one=True)
-        return found.to_dict()
-
-
-class Pairs(Classify):
-    """One label for each pair of texts.
-
-    task = sememe.Pairs("runs/bert").fit("train.tsv", dev="dev.tsv", out="runs/follows")
-    """
-
-    kind = "pairs"
-    reads = "texts"
-
-    def encode(self, rows: Several[TextRow]) -> list[Item]:
-        """Both texts in one sequence, or in both orders."""
-        both = self.config.both_orders == "yes"
-        return encode_texts(self.coder, rows, self.target(), both_orders=both)
+def value_line(ranked: Iterable[tuple[Any, float]], has_chances: bool, between: str = " ") -> str:
+    """The values on one line, with or without their probabilities."""
+    return between.join(f"{name} {p:.6g}" if has_chances else str(name) for name, p in ranked)
 
 
 class PredictedScore(NamedTuple):
@@ -292,7 +175,9 @@ class Choose(TextTask):
         """A linear map to one number for each choice."""
         return ChoiceHead(width, 1, dropout=dropout, has_bias=has_bias)
 
-    activate = Classify.activate
+    def activate(self, output: np.ndarray) -> np.ndarray:
+        """Probabilities."""
+        return softmax(output)
 
     def decode(self, row: TextRow, items: Several[Item], outputs: Several[np.ndarray]) -> Choice:
         """The most likely choice."""
@@ -302,7 +187,7 @@ class Choose(TextTask):
 
     def prediction_line(self, prediction: Choice, *, k: int = 1, has_chances: bool = False) -> str:
         """The most likely choices, counted from 0."""
-        return _line(_ranked(enumerate(prediction.probabilities), k), has_chances)
+        return value_line(ranked_values(enumerate(prediction.probabilities), k), has_chances)
 
     def prediction_columns(self, k: int = 1) -> dict[str, Any]:
         """The text of the best choice; the best numbers with their probabilities, or all."""
@@ -313,7 +198,7 @@ class Choose(TextTask):
     def prediction_cells(self, prediction: Choice, k: int = 1) -> list[Any]:
         """The cells of these columns; a row may have fewer choices."""
         chances, size = prediction.probabilities, max(k, 1)
-        ranked = [cell for pair in _ranked(enumerate(chances), size) for cell in pair]
+        ranked = [cell for pair in ranked_values(enumerate(chances), size) for cell in pair]
         more = [list(chances)] if k < 0 else []
         return [prediction.text, *padded(ranked, 2 * size), *more]
 

@@ -20,7 +20,15 @@ from sememe.nn.encoders import Backbone
 from sememe.progress import Reporter
 from sememe.randomness import stream_key
 from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.objective import Item, ItemBatches, TaskObjective, fingerprint, random_order, say
+from sememe.tasks.objective import (
+    Encoded,
+    Item,
+    ItemBatches,
+    TaskObjective,
+    fingerprint,
+    random_order,
+    say,
+)
 from sememe.training.distributed import Processes
 from sememe.training.loop import Loop
 from sememe.training.optimizers import RateGroup, groups_by_depth
@@ -42,6 +50,7 @@ class Ready(NamedTuple):
     items: list[Item]
     dev_rows: list[Any]
     dev_items: list[Item]
+    held: Encoded  # training rows that are not trained on, for `Task.adjust`
 
 
 def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
@@ -50,7 +59,7 @@ def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
     reporter = request.reporter
     backbone = task.backbone = open_backbone(task)
     task.config = _with_known_positions(task.config, backbone, reporter)
-    rows, dev_rows = read_rows(task, train, request)
+    rows, dev_rows, held_rows = read_rows(task, train, request)
     task.config = resolved(task.config, backbone)
     objective = _objective(task, reporter)
     items = _encoded(task, rows, "training", reporter)
@@ -58,7 +67,8 @@ def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
     dev_items = _encoded(task, dev_rows, "dev", reporter)
     if task.config.class_weights != "none":
         items = weighted(items, task.labels, task.config.class_weights)
-    ready = Ready(objective, rows, items, dev_rows, dev_items)
+    held = Encoded(held_rows, _encoded(task, held_rows, "held-out", reporter))
+    ready = Ready(objective, rows, items, dev_rows, dev_items, held)
     plan = _plan(task, ready)
     sizes = {"base": task.base, "rows": len(rows), "dev_rows": len(dev_rows)}
     return Prepared(plan, lambda: _learn(task, ready, plan, request), sizes)
@@ -87,15 +97,17 @@ def open_backbone(task: Task) -> Backbone:
 # ---- rows and items -------------------------------------------------------------------------
 
 
-def read_rows(task: Task, train: Any, request: Request) -> tuple[list[Any], list[Any]]:
-    """The training rows and the dev rows; the labels are set afterwards."""
+def read_rows(task: Task, train: Any, request: Request) -> tuple[list[Any], ...]:
+    """The training rows, the dev rows and the rows for `adjust`; the labels are set afterwards."""
     reading = {"on_note": request.reporter.note, **request.reading}
-    task.labels, task.columns = list(task.given_labels or []), {}
+    task.labels, task.columns, task.is_defined = list(task.given_labels or []), {}, False
     read = task.read(train, labelled=True, **reading)
     rows, task.columns = list(read), {**(request.reading.get("columns") or {}), **read.columns}
     task.encoding, task.learned = str(request.reading.get("encoding") or "utf-8"), {}
     learned = task.labels_of(rows)
-    task.labels = task.labels or learned
+    if missing := [label for label in task.labels if label not in learned]:
+        request.reporter.note(f"No training row has the label {', '.join(missing[:10])}.")
+    task.labels, task.is_defined = task.labels or learned, True
     if request.dev is False:
         dev_rows: list[Any] = []
     elif request.dev is not None:
@@ -109,7 +121,8 @@ def read_rows(task: Task, train: Any, request: Request) -> tuple[list[Any], list
             )
     if not rows:
         raise InputError("There are no training rows.")
-    return rows, dev_rows
+    rows, held_rows = task.hold_out(rows)
+    return rows, dev_rows, held_rows
 
 
 def held_out(rows: list[Any], share: float) -> tuple[list[Any], list[Any]]:
@@ -238,6 +251,7 @@ def _plan(task: Task, ready: Ready) -> Plan:
             **task.backbone.fingerprints(),
             "train": fingerprint(ready.items),
             "dev": fingerprint(ready.dev_items),
+            **({"held": fingerprint(ready.held.items)} if ready.held.items else {}),
         },
     }
 
@@ -251,6 +265,9 @@ def _learn(task: Task, ready: Ready, plan: Plan, request: Request) -> None:
     task.history, task.precision = loop.train(), loop.precision
     ready.objective.encoder.uncompile()
     task.objective = ready.objective.eval()
+    if ready.held.rows:
+        dev = Encoded(ready.dev_rows, ready.dev_items)
+        task.adjust(ready.held, dev, request.reporter.note)
     task.settle_by(ready.dev_rows, ready.dev_items)
 
 

@@ -14,6 +14,7 @@ from sememe.errors import InputError
 from sememe.models.fitting import Request
 from sememe.progress import as_reporter
 from sememe.storage.folder import MANIFEST
+from sememe.tasks.objective import Encoded
 from sememe.tasks.scores import Scores
 from sememe.tasks.task import KIND, Task
 from sememe.tasks.training import read_rows
@@ -90,8 +91,11 @@ def fit_trials(
         done.append((trial, folder or task))
     task = _chosen(done, ensemble)
     if ensemble:
-        _, dev_rows = read_rows(task, train, request)
-        task.settle_by(dev_rows, task.encode(dev_rows))
+        _, *others = read_rows(task, train, request)
+        dev, held = (Encoded(rows, task.encode(rows) if rows else []) for rows in others)
+        if held.rows:
+            task.adjust(held, dev, reporter.note)
+        task.settle_by(*dev)
     task.trials = [trial for trial, _ in done]
     if out is not None and place is not None:
         task.save(out)

@@ -6,6 +6,7 @@ the cells leave it open), the columns of the table, statistics of a column's cel
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -205,6 +206,17 @@ class ColumnProfile(NamedTuple):
         kind = "numbers, " if self.kind == "number" else ""
         each = ", another in each row" if self.is_another_each else ""
         return f"{kind}such as {quoted(self.samples[0])}{each}"
+
+
+def as_text(cell: Any) -> str:
+    """A cell as text; a frame of pandas writes NaN where one is empty."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return " ".join(map(as_text, cell)) if isinstance(cell, (list, tuple)) else str(cell)
 
 
 def quoted(cell: str) -> str:

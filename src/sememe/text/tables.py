@@ -440,14 +440,13 @@ def line_table(name: str, first: str, lines: Iterable[tuple[int, str]]) -> FileT
     return FileTable(name, ["label", "text"], True, found)
 
 
-def _marked(line: str) -> tuple[dict[str, str], str]:
-    """The cells of `__label__x some words`, and what is wrong with them."""
+def _marked(line: str) -> tuple[dict[str, Any], str]:
+    """The cells of `__label__x some words`; several labels are a list."""
     words = line.split(" ")
     labels = [word for word in words if word.startswith(_LABEL_MARK)]
     text = " ".join(word for word in words if not word.startswith(_LABEL_MARK))
-    problem = "" if len(labels) == 1 else f"{len(labels)} labels, where one is needed"
-    label = labels[0].removeprefix(_LABEL_MARK) if labels else ""
-    return {"label": label, "text": text}, problem
+    names = [label.removeprefix(_LABEL_MARK) for label in labels]
+    return {"label": names[0] if len(names) == 1 else names, "text": text}, ""
 
 
 def _tree(line: str) -> tuple[dict[str, str], str]:

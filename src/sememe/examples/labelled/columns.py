@@ -8,17 +8,18 @@ raised.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from sememe.errors import InputError, OptionError
+from sememe.examples.labelled.label_sets import labels_in, separator_in
 from sememe.text import headers
 from sememe.text.headers import (
     FEW_ROWS,
     ColumnProfile,
+    as_text,
     column_parts,
     listed,
     named_column,
@@ -58,7 +59,7 @@ _PAIRS = (
 _LABELS = (
     "label", "goldlabel", "labels", "class", "category", "target", "quality", "isduplicate",
     "polarity", "sentiment", "intent", "topic", "kategorie", "klasse", "y", "标签", "类别", "分类",
-    "标注", "情感",
+    "标注", "情感", "categories", "topics", "tags", "genres",
 )  # fmt: skip
 _SCORES = (
     "score", "similarity", "relatednessscore", "goldscore", "rating", "stars", "target", "label",
@@ -145,6 +146,8 @@ def choose_columns(
         }
     if "label" in found and kind != "choose" and not (is_sure or "label" in (named or {})):
         look = looks[found["label"][0]]
+        if look.is_another_each:
+            look = _label_profile(records, found["label"][0])
         if look.kind == "date" or look.is_another_each:
             raise NoColumnError(table, "label", kind, {found["label"][0]: look})
     if kind != "choose":
@@ -157,7 +160,7 @@ def choose_columns(
             if role not in found and rest:
                 taken = {column for columns in found.values() for column in columns}
                 left = {column: look for column, look in rest.items() if column not in taken}
-                found[role] = _answer_of(table, left, kind, role)
+                found[role] = _answer_of(table, records, left, kind, role)
     for role in needed:
         if role not in found:
             raise NoColumnError(table, role, kind, {})
@@ -193,6 +196,13 @@ class NoColumnError(InputError):
         super().__init__(f"{table.name}: {found}. {cure}")
 
 
+def _label_profile(records: Sequence[Record], column: str) -> ColumnProfile:
+    """What the labels of a column look like, if its cells hold several."""
+    cells = [record.cells.get(column) for record in records[:: len(records) // _LOOKED_AT + 1]]
+    separator = separator_in(cells)
+    return ColumnProfile.of([label for cell in cells for label in labels_in(cell, separator)])
+
+
 def _profiles(table: FileTable, records: Sequence[Record]) -> dict[str, ColumnProfile]:
     """What each column looks like, in records that are spread over the table."""
     some = records[:: len(records) // _LOOKED_AT + 1]
@@ -200,17 +210,6 @@ def _profiles(table: FileTable, records: Sequence[Record]) -> dict[str, ColumnPr
         column: ColumnProfile.of([as_text(record.cells.get(column)) for record in some])
         for column in table.columns
     }
-
-
-def as_text(cell: Any) -> str:
-    """A cell as text; a frame of pandas writes NaN where one is empty."""
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return ""
-    if isinstance(cell, str):
-        return cell.strip()
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return " ".join(map(as_text, cell)) if isinstance(cell, (list, tuple)) else str(cell)
 
 
 # ---- by name ------------------------------------------------------------------------------
@@ -264,11 +263,18 @@ def _by_layout(table: FileTable, looks: Mapping[str, ColumnProfile], kind: Kind)
 
 
 def _answer_of(
-    table: FileTable, looks: Mapping[str, ColumnProfile], kind: Kind, role: str
+    table: FileTable,
+    records: Sequence[Record],
+    looks: Mapping[str, ColumnProfile],
+    kind: Kind,
+    role: str,
 ) -> tuple[str, ...]:
     """The one column that could be the label or the score; several are refused."""
     if role == "label":
         fit = {column: look for column, look in looks.items() if look.could_be_label}
+        if not fit:  # each row may have a different set of labels that come again one by one
+            split = {column: _label_profile(records, column) for column in looks}
+            fit = {column: look for column, look in split.items() if look.could_be_label}
         fit = {column: look for column, look in fit.items() if not look.num_empty} or fit
         open_to = {column: look for column, look in fit.items() if look.num_distinct > 1} or fit
     else:

@@ -19,11 +19,11 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class TextRow:
-    """One text, or two, with a label, a score or choices.
+    """One text, or two, with a label or a set of labels, a score or choices.
 
-    classify: text, label; pairs: text, second, label; regress: text, perhaps second, score;
-    choose: text (the context), perhaps second (a question or the start of every choice), choices,
-    and the index of the right one as label.
+    classify: text, label or labels; pairs: text, second, label or labels; regress: text, perhaps
+    second, score; choose: text (the context), perhaps second (a question or the start of every
+    choice), choices, and the index of the right one as label.
     """
 
     text: str
@@ -33,8 +33,16 @@ class TextRow:
     choices: tuple[str, ...] | None = None
     source: str = ""  # "train.tsv, line 12"
     id: str = ""
+    labels: tuple[str, ...] | None = None  # where a row may have any number of them
     # All columns of the row in its file, if it was read to be predicted.
     cells: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def label_set(self) -> tuple[str, ...]:
+        """Its labels: one, several, or none."""
+        if self.labels is not None:
+            return self.labels
+        return () if self.label is None else (self.label,)
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,7 @@ class LabelledRows(list[Row]):
     """Rows, with the column of each role and the skipped rows."""
 
     columns: Mapping[str, str] = {}
+    separator = ""  # of several labels in a cell, see label_sets; "": one label per row
     gaps: Sequence[Gap] = ()
 
     @property
@@ -128,7 +137,7 @@ class BadRowError(InputError):
 
 NAME = "the given rows"
 _SHAPES = {
-    "classify": "(text, label)",
+    "classify": "(text, label) or (text, list of labels)",
     "pairs": "(text, second, label)",
     "regress": "(text, score) or (text, second, score)",
     "choose": "(context, choices, label) or (context, question, choices, label)",

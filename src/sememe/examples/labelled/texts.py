@@ -15,6 +15,8 @@ from sememe.examples.docstring_tasks import NAMES, docstring_rows
 from sememe.examples.labelled import columns as cl
 from sememe.examples.labelled.choices import ChoiceTable, choice_problem, indexed
 from sememe.examples.labelled.columns import Columns, Kind
+from sememe.examples.labelled.label_options import AUTO, LISTS, NONE
+from sememe.examples.labelled.label_sets import choose_separator, labels_in, separator_note
 from sememe.examples.labelled.rows import (
     NAME,
     BadRowError,
@@ -33,6 +35,9 @@ from sememe.text.tables import BLANK, FileTable, Record, is_path, open_tables
 _TOLD = 5  # bad rows that are named
 # What data sets write where people did not agree on a label.
 _NO_GOLD = "-"
+# The cells of columns that each say whether a row has the label that they are named after.
+_YES = frozenset(("1", "1.0", "true"))
+_FLAGS = _YES | {"0", "0.0", "false", ""}
 
 
 PREFIX = "builtin:"
@@ -113,6 +118,7 @@ def read_texts(
     columns: Mapping[str, str | Sequence[str]] | None = None,
     earlier: Mapping[str, str] | None = None,
     labels_known: Sequence[str] | None = None,
+    label_separator: str = NONE,
     labelled: bool = True,
     where: Mapping[str, str] | None = None,
     skip_bad: bool = False,
@@ -126,18 +132,21 @@ def read_texts(
     `columns` says which column is the text, second, label, score, choices or id, by name or by
     number from 1; the others are those of `earlier` rows if the file has them, or are detected by
     their names and cells. `on_note` is called with the choice; an unclear table is an error.
-    Without `labelled` a row may lack its label or score. `where` selects the rows whose columns
-    have the given values. A bad row is an error that names file and line, unless `skip_bad` counts
-    it. Parts of a table, from `open_texts`, share a `sieve`, which the caller finishes.
+    Several labels in a cell are separated as `label_separator` says; `auto` detects whether there
+    are several and how, `none` reads one. Without `labelled` a row may lack its label or score.
+    `where` selects the rows whose columns have the given values. A bad row is an error that names
+    file and line, unless `skip_bad` counts it. Parts of a table, from `open_texts`, share a
+    `sieve`, which the caller finishes.
     """
     if kind not in cl.KINDS:
         raise OptionError(f"kind must be one of {', '.join(cl.KINDS)}, not {kind!r}.")
     own = sieve or Sieve(skip_bad, on_note)
-    reader = _Reader(kind, columns, earlier, labels_known, labelled, where, own)
+    reader = _Reader(kind, columns, earlier, labels_known, label_separator, labelled, where, own)
     for table in open_texts(data, kind, columns, earlier, encoding, errors, on_note):
         reader.read(table)
     reader.finish()
     rows = own.rows_of(reader.rows, reader.chosen)
+    rows.separator = reader.separator
     if sieve is None:
         own.finish()
     return rows
@@ -152,6 +161,7 @@ class _Reader:
         columns: Mapping[str, str | Sequence[str]] | None,
         earlier: Mapping[str, str] | None,
         labels_known: Sequence[str] | None,
+        label_separator: str,
         labelled: bool,
         where: Mapping[str, str] | None,
         sieve: Sieve,
@@ -159,10 +169,14 @@ class _Reader:
         self.kind, self.named, self.labelled, self.where = kind, columns, labelled, where or {}
         self.earlier = earlier
         self.known = None if labels_known is None else frozenset(labels_known)
+        has_labels = labelled and kind in ("classify", "pairs")
+        self.asked_separator = label_separator if has_labels else NONE
+        self.separator = ""  # of several labels in a cell; "" for one label
         self.sieve = sieve
         self.rows: list[TextRow] = []
         self.chosen: dict[str, str] = {}
         self._num_without_gold = 0
+        self._has_flags = False  # whether each column of the label is a label of its own
         self._tables: list[ChoiceTable] = []  # of choices, until all are read
         self._problems: dict[str, str] = {}  # of records, by their places
 
@@ -170,6 +184,7 @@ class _Reader:
         """Add the rows of one table."""
         given: list[Any] = list(table.records)
         if given and all(isinstance(record, TextRow) for record in given):
+            self.separator = LISTS if any(row.labels is not None for row in given) else ""
             self._add(given)
             return
         records = self._selected(table, given)
@@ -184,16 +199,41 @@ class _Reader:
         columns = table.roles
         self.chosen = self.chosen or {role: "+".join(own) for role, own in columns.items()}
         self._num_without_gold = 0
+        self._choose_separator(records, columns.get("label", ()))
         rows = [row for record in records for row in self._rows(record, columns)]
         if self.kind == "choose":
             self._tables.append(ChoiceTable(table.name, rows, columns.get("label", ())))
         else:
             self._add(rows)
+        if self.separator and self.asked_separator == AUTO:
+            label_sets = [row.labels or () for row in rows]
+            self.sieve.say(separator_note(table.name, self.separator, label_sets))
         if self._num_without_gold and self.labelled:
             self.sieve.say(
                 f"{table.name}: {self._num_without_gold:,} rows have the label “-” (no agreement); "
                 "they are skipped."
             )
+
+    def _choose_separator(self, records: list[Record], columns: tuple[str, ...]) -> None:
+        """Find out how several labels are separated in the cells of a table."""
+        if self.asked_separator == NONE:
+            return
+        self._has_flags = len(columns) > 1 and all(
+            cl.as_text(record.cells.get(column)).lower() in _FLAGS
+            for record in records
+            for column in columns
+        )
+        cells = [self._labels(record, columns) for record in records if not record.problem]
+        found = choose_separator(cells, self.asked_separator, self.known or ())
+        self.separator = found or self.separator
+
+    def _labels(self, record: Record, columns: tuple[str, ...]) -> Any:
+        """The labels of a record: its cell, or the names of the columns that say yes."""
+        if not self._has_flags:
+            return _joined(record, columns, "label")
+        return [
+            column for column in columns if cl.as_text(record.cells.get(column)).lower() in _YES
+        ]
 
     def finish(self) -> None:
         """Add the rows that had to wait until all tables were read."""
@@ -222,12 +262,22 @@ class _Reader:
             yield TextRow("", source=record.where, cells=record.cells)
             return
         cells = {role: _joined(record, own, role) for role, own in columns.items()}
+        if self._has_flags:
+            cells["label"] = self._labels(record, columns["label"])
         yield from (self._row(own, record, part) for part, own in _questions(cells))
 
     def _row(self, cells: Mapping[str, Any], record: Record, part: str) -> TextRow:
         label: str | None = cl.as_text(cells.get("label"))
         if self.kind == "choose" and not self.labelled:
             label = None  # it may be written in any way
+        labels = labels_in(cells.get("label"), self.separator) if self.separator else None
+        if labels is not None:
+            label = None
+        elif isinstance(cells.get("label"), list) and self.kind in ("classify", "pairs"):
+            own = labels_in(cells["label"], LISTS)
+            label = own[0] if len(own) == 1 else None
+            if own and label is None and self.labelled:
+                self._problems[record.where] = f"{len(own)} labels, where one is needed"
         if self.kind == "pairs" and label == _NO_GOLD:
             self._num_without_gold += 1
             label = None if not self.labelled else _NO_GOLD
@@ -235,6 +285,7 @@ class _Reader:
             text=cl.as_text(cells.get("text")),
             second=cl.as_text(cells["second"]) if "second" in cells else None,
             label=label or None,
+            labels=labels,
             score=_number(cells.get("score")),
             choices=_several(cells["choices"]) if "choices" in cells else None,
             source=record.where,
@@ -265,12 +316,15 @@ class _Reader:
             return "a choice is empty"
         if self.kind == "regress":
             return self._score_problem(row)
+        if row.labels is not None:
+            unknown = [label for label in row.labels if label not in (self.known or row.labels)]
+            return _unknown(unknown[0], self.known or ()) if unknown else ""
         if row.label is None:
             return "the label is empty" if self.labelled else ""
         if self.kind == "choose":
             return choice_problem(row)
         if self.known is not None and row.label not in self.known:
-            return f"the label {row.label!r} is not among those known: {_some(self.known)}"
+            return _unknown(row.label, self.known)
         return ""
 
     def _score_problem(self, row: TextRow) -> str:
@@ -279,9 +333,10 @@ class _Reader:
         return "the score is empty" if row.score is None else "the score is not a finite number"
 
 
-def _some(labels: Iterable[str]) -> str:
-    names = sorted(labels)
-    return ", ".join(names[:10]) + (f" and {len(names) - 10:,} more" if len(names) > 10 else "")
+def _unknown(label: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+    return f"the label {label!r} is not among those known: {', '.join(names[:10])}{more}"
 
 
 # ---- cells --------------------------------------------------------------------------------

@@ -38,7 +38,15 @@ from sememe.nn.encoders import (
     refuse_vectors,
 )
 from sememe.nn.feature_layers import MIX, BiLSTM, Mix, choose_layers
-from sememe.nn.heads import ChoiceHead, ClassHead, Head, ScoreHead, SpanHead, TokenHead
+from sememe.nn.heads import (
+    ChoiceHead,
+    ClassHead,
+    Head,
+    LabelSetHead,
+    ScoreHead,
+    SpanHead,
+    TokenHead,
+)
 from sememe.nn.layers import initialise
 from sememe.storage.tensors import write_tensors
 from sememe.tokens.subwords.tokenizer import Encoding, SubwordTokenizer
@@ -314,6 +322,8 @@ class TransformerBackbone(Backbone):
             config["id2label"], config["label2id"] = {"0": "score"}, {"score": 0}
         if isinstance(head, ScoreHead):
             config["problem_type"] = "regression"
+        elif isinstance(head, LabelSetHead):
+            config["problem_type"] = "multi_label_classification"
         if self.coder.is_gpt:
             config["pad_token_id"] = self.coder.tokenizer.pad_id
         return config
@@ -393,6 +403,7 @@ class Peer(NamedTuple):
 
 _ENDINGS = {
     ClassHead: "ForSequenceClassification",
+    LabelSetHead: "ForSequenceClassification",
     ScoreHead: "ForSequenceClassification",
     ChoiceHead: "ForMultipleChoice",
     TokenHead: "ForTokenClassification",

@@ -1,11 +1,11 @@
 """The options of the classifier: one dataclass for the command, the Python call and sememe.json."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from sememe.errors import OptionError
-from sememe.examples.labelled.class_weights import as_option, parse_weights
-from sememe.options import Config, option
+from sememe.examples.labelled.label_options import AUTO, NONE, LabelOptions
+from sememe.options import option
 
 Loss = Literal["softmax", "hierarchical", "ova", "negative"]
 
@@ -13,7 +13,7 @@ LABEL_PREFIX = "__label__"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FastTextClassifierConfig(Config):
+class FastTextClassifierConfig(LabelOptions):
     """The options of the classifier (Joulin et al. 2016), with the field's names."""
 
     loss: Loss = option(
@@ -29,9 +29,6 @@ class FastTextClassifierConfig(Config):
     bucket: int = option(2_000_000, "Number of hash buckets for n-grams.", 0, 2**31 - 2)
     min_count: int = option(1, "Minimum word count; rarer words are dropped.", 1, 10**12)
     min_count_label: int = option(0, "Minimum label count; rarer labels are dropped.", 0, 10**12)
-    class_weights: str = option(
-        "none", "Class weights: balanced (rarer labels weigh more), or LABEL=WEIGHT,…"
-    )
     negatives: int = option(5, "Negative samples per label, with loss negative.", 1, 1_000)
     label_prefix: str = option(LABEL_PREFIX, "Prefix that marks a label.")
     seed: int = option(1, "Random seed.", 0, 2**63 - 1)
@@ -39,9 +36,7 @@ class FastTextClassifierConfig(Config):
 
     def __post_init__(self) -> None:
         """Raise OptionError for options that no run could satisfy."""
-        object.__setattr__(self, "class_weights", as_option(self.class_weights))
         super().__post_init__()
-        parse_weights(self.class_weights)
         if self.maxn and self.minn > self.maxn:
             raise OptionError(f"minn ({self.minn}) must not be above maxn ({self.maxn}).")
         if self.has_buckets and not self.bucket:
@@ -50,6 +45,21 @@ class FastTextClassifierConfig(Config):
             raise OptionError(
                 f"label_prefix must be a word without blanks, not {self.label_prefix!r}."
             )
+
+    @property
+    def separator(self) -> str:
+        """What separates several labels in a cell; "" if nothing does, or nobody knows."""
+        return "" if self.label_separator in (AUTO, NONE) else self.label_separator
+
+    @property
+    def loss_number(self) -> int:
+        """The number of the loss in the kernels."""
+        return get_args(Loss).index(self.loss)
+
+    @property
+    def is_softmax(self) -> bool:
+        """Whether the probabilities of all labels sum up to 1."""
+        return self.loss in ("softmax", "hierarchical")
 
     @property
     def has_buckets(self) -> bool:

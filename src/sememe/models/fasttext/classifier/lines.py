@@ -6,10 +6,9 @@ tokenizing or lower-casing by the text settings also happens here. In a csv or t
 columns named text and label, they are detected as for fine-tuning.
 """
 
-import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice, pairwise, repeat
 from pathlib import Path
@@ -19,6 +18,8 @@ import numpy as np
 
 from sememe.errors import InputError
 from sememe.examples.labelled.columns import choose_columns, described, is_header
+from sememe.examples.labelled.label_options import AUTO, NONE
+from sememe.examples.labelled.label_sets import choose_separator, labels_in, separator_note
 from sememe.examples.labelled.rows import Note, silent
 from sememe.frames import SeriesTexts, is_frame, is_series
 from sememe.machine import in_order
@@ -65,10 +66,14 @@ def table_settings(
     *,
     named: Mapping[str, Any] | None = None,
     has_labels: bool = True,
-) -> TextSettings:
-    """The settings with a table's columns: as named, as before, or detected from its cells.
+    separator: str = NONE,
+    known: Collection[str] = (),
+) -> tuple[TextSettings, str]:
+    """The settings with a table's columns, and the separator of several labels ("": none).
 
-    The first table among the files decides; lines of `__label__x` need no columns.
+    Columns are as named, as before, or detected from the cells; the separator is the wanted one,
+    one that finds the `known` labels, or (auto) detected. The first table among the files decides;
+    lines of `__label__x` need no columns.
     """
     if is_frame(source):
         table = frame_table(source)
@@ -76,7 +81,7 @@ def table_settings(
         tables = [Source(found.path) for found in find_sources(source)] if is_path(source) else []
         own = next((one for one in tables if one.format_ending in TABLES), None)
         if own is None or not Path(own.path).is_file():
-            return settings
+            return settings, "" if separator in (AUTO, NONE) else separator
         table = open_table(
             own, settings, lambda first, others: is_header(first, others, named, settings.columns)
         )
@@ -87,7 +92,13 @@ def table_settings(
         table, records, "classify", named, wanted, settings.columns, is_sure=has_lists
     )
     note(described(table, records, chosen))
-    return replace(settings, columns={role: "+".join(chosen[role]) for role in wanted})
+    labels = chosen.get("label", ())
+    cells = [record.cells.get(labels[0]) for record in records] if len(labels) == 1 else []
+    found = choose_separator(cells, separator if cells else NONE, known)
+    if found and separator == AUTO:
+        note(separator_note(table.name, found, [labels_in(cell, found) for cell in cells]))
+    columns = {role: "+".join(chosen[role]) for role in wanted}
+    return replace(settings, columns=columns), found
 
 
 def label_name(word: str, prefix: str) -> str:
@@ -111,28 +122,33 @@ def read_blocks(
     workers: int,
     *,
     has_labels: bool = True,
+    separator: str = "",
     note: Note = silent,
 ) -> Iterator[bytes]:
-    """Read labelled files or rows (without labels: texts) as blocks of complete lines."""
+    """Read labelled files or rows (without labels: texts) as blocks of complete lines.
+
+    Several labels in a cell have the separator between them, or are a list.
+    """
     if is_frame(source):
-        blocks = _from_rows(_of_table(read_frame(source, settings), "The frame", prefix, note))
+        batches = read_frame(source, settings)
+        blocks = _from_rows(_of_table(batches, "The frame", prefix, separator, note))
     elif is_path(source) and has_labels:
-        blocks = _from_files(find_sources(source), settings, prefix, note)
+        blocks = _from_files(find_sources(source), settings, prefix, separator, note)
     elif has_labels:
-        blocks = _from_rows(_labelled(source, prefix))
+        blocks = _from_rows(_labelled(source, prefix, separator))
     else:
         blocks = _from_rows(_texts(source))
     return _cut(blocks, settings, prefix, workers)
 
 
 def _from_files(
-    sources: list[FoundSource], settings: TextSettings, prefix: str, note: Note
+    sources: list[FoundSource], settings: TextSettings, prefix: str, separator: str, note: Note
 ) -> Iterator[bytes]:
     for found in sources:
         source = Source(found.path)
         if source.format_ending in TABLES:
             batches = read([found], settings)
-            yield from _from_rows(_of_table(batches, str(found.path), prefix, note))
+            yield from _from_rows(_of_table(batches, str(found.path), prefix, separator, note))
         else:
             yield from _raw_lines(utf8_blocks(source, settings))
 
@@ -154,7 +170,11 @@ def _raw_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _of_table(
-    batches: Generator[DocumentBatch, None, None], name: str, prefix: str, note: Note
+    batches: Generator[DocumentBatch, None, None],
+    name: str,
+    prefix: str,
+    separator: str,
+    note: Note,
 ) -> Iterator[str]:
     num_empty = 0
     with closing(batches):
@@ -163,17 +183,9 @@ def _of_table(
             for (start, end), label in zip(bounds, batch.labels or repeat(""), strict=False):
                 text = batch.text[start:end].decode("utf-8", "replace")
                 num_empty += not text.strip()
-                yield _row_line(text, _several(label), prefix)
+                yield _row_line(text, labels_in(label, separator), prefix)
     if num_empty:
         note(f"{name}: {num_empty:,} rows have an empty text; a label there has no basis.")
-
-
-def _several(label: str) -> list[str]:
-    """The labels of a cell: one, or those of a JSON list."""
-    with suppress(ValueError):
-        if label.startswith("["):
-            return [str(name) for name in json.loads(label)]
-    return [label] if label else []
 
 
 def _row_line(text: str, labels: Iterable[Any], prefix: str) -> str:
@@ -181,7 +193,7 @@ def _row_line(text: str, labels: Iterable[Any], prefix: str) -> str:
     return " ".join([*words, one_line(text)]) + "\n"
 
 
-def _labelled(rows: Any, prefix: str) -> Iterator[str]:
+def _labelled(rows: Any, prefix: str, separator: str) -> Iterator[str]:
     if not isinstance(rows, Iterable):
         raise InputError("Labelled text is a path, or an iterable of rows (text, label).")
     for index, row in enumerate(rows):
@@ -190,6 +202,8 @@ def _labelled(rows: Any, prefix: str) -> Iterator[str]:
         if len(pair) != 2 or not isinstance(pair[0], str):
             raise InputError(f"Row {index} is not a pair (text, label): {row!r:.60}.")
         labels = pair[1] if isinstance(pair[1], (list, tuple, set, frozenset)) else [pair[1]]
+        if separator and isinstance(pair[1], str):
+            labels = labels_in(pair[1], separator)
         yield _row_line(pair[0], [label for label in labels if str(label).strip()], prefix)
 
 

@@ -11,12 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sememe.card import write_manifest
+from sememe.card import part_of, write_manifest
 from sememe.contract import Model, PredictedRow, label_cells, label_columns
 from sememe.errors import ArtifactError, OptionError, WriteError
 from sememe.examples.labelled.rows import BadRowError, Note, silent
 from sememe.frames import is_frame, texts_of
 from sememe.machine import provenance
+from sememe.metrics.decisions import check_thresholds
 from sememe.models.fasttext.classifier import training, tuning
 from sememe.models.fasttext.classifier.config import LABEL_PREFIX, FastTextClassifierConfig
 from sememe.models.fasttext.classifier.lines import (
@@ -42,7 +43,9 @@ from sememe.models.static.model import FORMAT, open_manifest
 from sememe.options import changed
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import (
+    MANIFEST,
     check_replaceable,
+    read_errors,
     reads_artifact,
     write_folder,
 )
@@ -77,6 +80,8 @@ class FastTextClassifier(Model):
         self.text = PLAIN
         self.history = History()
         self.plan: dict[str, Any] = {}  # identifies the run that made it
+        # Besides the weights: whether texts have several labels, calibration, thresholds.
+        self.learned: dict[str, Any] = {}
         self._weights: ClassifierWeights | None = None
         self._predictor: Predictor | None = None
         self._words: WordVectors | None = None
@@ -105,6 +110,7 @@ class FastTextClassifier(Model):
             "dim": self.config.dim,
             "config": self.config.to_dict(),
             "text": self.text.to_dict(),
+            "learned": self.learned,
             "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
@@ -147,6 +153,8 @@ class FastTextClassifier(Model):
             raise OptionError(
                 f"{file} is a folder, but its name is that of a file; choose another."
             )
+        if file is not None and self.config.thresholds != "default":
+            raise OptionError(f"{file}: a .bin or .ftz file has no place for thresholds.")
         request = Request(
             start=start, dev=validation, out=None if file is not None else out, resume=resume,
             overwrite=overwrite,
@@ -154,9 +162,12 @@ class FastTextClassifier(Model):
             reporter=as_reporter(progress),
         )  # fmt: skip
         settings = changed(text or PLAIN, "fit", text_options)
-        self.text = table_settings(
-            train, replace(settings, columns={}), request.reporter.note, named=settings.columns
-        )
+        self.text, separator = table_settings(
+            train, replace(settings, columns={}), request.reporter.note, named=settings.columns,
+            separator=self.config.label_separator,
+        )  # fmt: skip
+        if separator:
+            self.config = replace(self.config, label_separator=separator)
         if autotune is not None:
             request.check(self.kind)
             tuning.tune(self, train, validation, autotune, metric, request)
@@ -237,20 +248,42 @@ class FastTextClassifier(Model):
     def take_over(self, other: FastTextClassifier) -> None:
         """Take over the state of another classifier, options included."""
         self.config, self.text = other.config, other.text
-        self.history, self.plan = other.history, other.plan
+        self.history, self.plan, self.learned = other.history, other.plan, other.learned
         self.adopt(other.weights)
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether a text may have any number of labels."""
+        return bool(self.learned.get("multi_label"))
+
+    @property
+    def own_k(self) -> int:
+        """One label; as many as reach their thresholds if a text may have several."""
+        return 0 if self.has_sets else 1
+
+    def _thresholds(self, k: int, threshold: float) -> np.ndarray | None:
+        """The thresholds that decide with this `k`, or None if the most likely labels are wanted.
+
+        Without thresholds of its own, a label needs one half.
+        """
+        if k != self.own_k or (k and (threshold or "thresholds" not in self.learned)):
+            return None
+        if threshold or "thresholds" not in self.learned:
+            return np.full(len(self.weights.labels), threshold or 0.5)
+        return np.array([self.learned["thresholds"][label] for label in self.labels])
 
     def predict(
         self,
         data: str | Iterable[str],
-        k: int = 1,
+        k: int | None = None,
         threshold: float = 0.0,
         *,
         columns: Mapping[str, str] | None = None,
     ) -> Any:
         """The `k` most likely labels of a text, or a list of them for each of many texts.
 
-        Labels below the probability `threshold` are dropped; k = -1 gives all. Of a DataFrame,
+        Labels below the probability `threshold` are dropped; k = -1 gives all. By default it is
+        one label, or, if texts have several, all that reach their thresholds. Of a DataFrame,
         `columns={"text": "body"}` names the column; by default it is that of the training rows.
         """
         if is_frame(data):
@@ -265,7 +298,7 @@ class FastTextClassifier(Model):
         return found[0] if isinstance(data, str) else found
 
     def predict_file(
-        self, source: Any, k: int = 1, threshold: float = 0.0
+        self, source: Any, k: int | None = None, threshold: float = 0.0
     ) -> Iterator[list[Prediction]]:
         """Predict each line of files or of standard input ("-"); labels in them are ignored."""
         for block in self.predict_blocks(source, k, threshold):
@@ -334,12 +367,17 @@ class FastTextClassifier(Model):
 
     def prediction_columns(self, k: int = 1) -> dict[str, Any]:
         """The most likely labels with their probabilities, or the probabilities of all."""
-        return label_columns(self.labels, k)
+        return label_columns(self.labels, k, has_sets=self.has_sets)
 
     def prediction_cells(self, prediction: list[Prediction], k: int = 1) -> list[Any]:
         """The cells of these columns; Facebook's formula exceeds 1 by a hundred-thousandth."""
-        capped = [(one.label, min(one.probability, 1.0)) for one in prediction]
-        return label_cells(capped, self.labels, k)
+        chosen = [(one.label, min(one.probability, 1.0)) for one in prediction]
+        chances = dict(chosen)
+        if k < 0 and self.has_sets:
+            least = self.learned.get("thresholds", {})
+            chosen = [(name, chance) for name, chance in chosen if chance >= least.get(name, 0.5)]
+        own = [*map(chances.get, self.labels)]
+        return label_cells(chosen, own, self.labels, k, has_sets=self.has_sets)
 
     def _for_lines(
         self,
@@ -356,9 +394,12 @@ class FastTextClassifier(Model):
             raise OptionError("skip_bad is for predictions and tasks; a classifier skips no lines.")
         model = copy(self)
         settings = replace(self.text, encoding=encoding or self.text.encoding)
-        model.text = table_settings(
-            data, settings, on_note or silent, named=columns, has_labels=has_labels
-        )
+        model.text, separator = table_settings(
+            data, settings, on_note or silent, named=columns, has_labels=has_labels,
+            separator=self.config.label_separator, known=self.labels,
+        )  # fmt: skip
+        if separator:
+            model.config = replace(self.config, label_separator=separator)
         return model
 
     def with_label_prefix(self, prefix: str) -> FastTextClassifier:
@@ -371,24 +412,26 @@ class FastTextClassifier(Model):
         return model
 
     def predict_blocks(
-        self, source: Any, k: int = 1, threshold: float = 0.0, note: Note = silent
+        self, source: Any, k: int | None = None, threshold: float = 0.0, note: Note = silent
     ) -> Iterator[FoundLabels]:
         """Like `predict_file`; yields label ids and probabilities of many lines at a time."""
-        settings = table_settings(source, self.text, has_labels=False)
+        settings, _ = table_settings(source, self.text, has_labels=False)
         blocks = read_blocks(
             source, settings, self.config.label_prefix, self.config.num_workers, note=note
         )
         return self._found(blocks, k, threshold)
 
     def _found(
-        self, blocks: Iterable[bytes], k: int, threshold: float, *, has_all: bool = False
+        self, blocks: Iterable[bytes], k: int | None, threshold: float, *, has_all: bool = False
     ) -> Iterator[FoundLabels]:
-        if k != -1 and k < 1:
+        k = self.own_k if k is None else k
+        if k not in (-1, self.own_k) and k < 1:
             raise OptionError(f"k must be 1 or more, or -1 for every label, not {k}.")
         if not 0 <= threshold <= 1:
             raise OptionError(f"threshold must be between 0 and 1, not {threshold}.")
-        num = len(self.weights.labels) if k == -1 else k
-        return self.predictor.predict_all(blocks, num, threshold, has_all=has_all)
+        num, thresholds = len(self.weights.labels) if k == -1 else k, self._thresholds(k, threshold)
+        chosen = None if thresholds is None else (thresholds, not self.has_sets)
+        return self.predictor.predict_all(blocks, num, threshold, has_all=has_all, decide_by=chosen)
 
     def _named(self, found: FoundLabels) -> Iterator[list[Prediction]]:
         names = self.labels
@@ -404,18 +447,20 @@ class FastTextClassifier(Model):
                 ]
 
     def evaluate(
-        self, data: Any, k: int = 1, threshold: float = 0.0, **reading: Any
+        self, data: Any, k: int | None = None, threshold: float = 0.0, **reading: Any
     ) -> LabelsResult:
         """Score the first `k` predictions on labelled files or rows: precision, recall, F1."""
+        k = self.own_k if k is None else k
         model = self._for_lines(data, **reading)
         prefix, workers = model.config.label_prefix, model.config.num_workers
         blocks = read_blocks(
-            data, model.text, prefix, workers, note=reading.get("on_note") or silent
-        )
+            data, model.text, prefix, workers, separator=model.config.separator,
+            note=reading.get("on_note") or silent,
+        )  # fmt: skip
         has_all = len(model.weights.labels) <= _MOST_CALIBRATED
         found = model._found(blocks, k, threshold, has_all=has_all)
-        is_one = model.config.loss in ("softmax", "hierarchical")
         name = source_name(data, "The data")
+        is_one = model.config.is_softmax
         return score(found, model.labels, k, threshold, name, is_one=is_one)
 
     def embed(
@@ -460,6 +505,8 @@ class FastTextClassifier(Model):
 
         if self.is_quantized:
             raise OptionError("This model is quantised already.")
+        if retrain is not None and "calibration" in self.learned:
+            raise OptionError("retrain would undo the calibration of this model.")
         options = Shrinking(
             cutoff=cutoff, qnorm=qnorm, qout=qout, dsub=dsub, epochs=epochs,
             learning_rate=learning_rate,
@@ -501,6 +548,9 @@ class FastTextClassifier(Model):
             )
             model, manifest = open_manifest(cls, path, otherwise)
             model.adopt(read_weights(path, manifest, model.config))
+            with read_errors(path / MANIFEST):
+                model.learned = part_of(manifest, "learned")
+                check_thresholds(model.learned.get("thresholds"), model.labels)
             return model
         config, weights = from_file(read_model(path), path, label_prefix)
         model = cls(config)

@@ -14,6 +14,7 @@ from sememe.errors import InputError
 from sememe.examples.windows import build_tree
 from sememe.machine import in_order
 from sememe.metrics import ClassScore, Reliability, averages, calibration_text, class_table
+from sememe.metrics.decisions import decide
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import (
     Expanded,
@@ -37,7 +38,6 @@ from sememe.models.fasttext.classifier.line_kernels import (
     has_prefix,
     map_buckets,
 )
-from sememe.models.fasttext.classifier.training import loss_number
 from sememe.models.fasttext.classifier.weights import ClassifierWeights, dense
 from sememe.progress import baseline_remark, few_remark
 from sememe.tokens.ngrams import check_options, keep_ngrams
@@ -58,6 +58,20 @@ class FoundLabels(NamedTuple):
     chances: np.ndarray
     lines: Expanded
     all_chances_BL: np.ndarray | None = None  # of every label, where they are wanted
+
+    @property
+    def is_asked(self) -> np.ndarray:
+        """Which lines have words and known labels, and so can be scored."""
+        return (np.diff(self.lines.label_ends, prepend=0) > 0) & (
+            np.diff(self.lines.ends, prepend=0) > 0
+        )
+
+    def truths(self, num_labels: int) -> np.ndarray:
+        """Which labels the lines have, (B, L)."""
+        sizes = np.diff(self.lines.label_ends, prepend=0)
+        is_true_BL = np.zeros((len(sizes), num_labels), np.bool_)
+        is_true_BL[np.repeat(np.arange(len(sizes)), sizes), self.lines.labels] = True
+        return is_true_BL
 
 
 class Predictor:
@@ -85,7 +99,7 @@ class Predictor:
         self._norms = np.empty(0, np.float32)
         if isinstance(weights.input, QuantizedMatrix) and weights.input.norm_codes is not None:
             self._norms = weights.input.norms(np.arange(len(weights.input)))
-        self._loss = loss_number(config.loss)
+        self._loss = config.loss_number
         self._children = _children(weights, config)
         steps = np.arange(513, dtype=np.float32) * 16 / 512 - 8
         self._table = (1.0 / (1.0 + np.exp(-steps.astype(np.float64)))).astype(np.float32)
@@ -138,12 +152,34 @@ class Predictor:
         """
         lines = self.read(text)
         label_ids, chances = self._best(lines, k, threshold)
-        if not has_all:
-            return FoundLabels(label_ids, chances, lines)
-        ids, values = self._best(lines, self._num_labels, 0.0)
-        chances_BL = np.zeros((len(ids), self._num_labels + 1), np.float32)
-        np.put_along_axis(chances_BL, ids, values, 1)  # -1, no label, goes to the last column
-        return FoundLabels(label_ids, chances, lines, chances_BL[:, :-1])
+        found = FoundLabels(label_ids, chances, lines)
+        return found._replace(all_chances_BL=self._all(lines)[2]) if has_all else found
+
+    def decided(self, text: bytes, thresholds_L: np.ndarray, *, is_one: bool) -> FoundLabels:
+        """The labels of each line that their thresholds decide for, most likely first."""
+        lines = self.read(text)
+        ids_BL, values_BL, chances_BL = self._all(lines)
+        is_said_BL = decide(chances_BL, thresholds_L, is_one=is_one)
+        is_said_BL = np.take_along_axis(is_said_BL, np.maximum(ids_BL, 0), 1) & (ids_BL >= 0)
+        order_BL = np.argsort(~is_said_BL, axis=1, kind="stable")
+        ids_BL = np.take_along_axis(np.where(is_said_BL, ids_BL, -1), order_BL, 1)
+        most = max(1, int(is_said_BL.sum(1).max(initial=0)))
+        values_BL = np.take_along_axis(values_BL, order_BL, 1)
+        return FoundLabels(ids_BL[:, :most], values_BL[:, :most], lines, chances_BL)
+
+    def _all(self, lines: Expanded) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All labels by falling probability, their probabilities, and these by label."""
+        ids_BL, values_BL = self._best(lines, self._num_labels, 0.0)
+        chances_BL = np.zeros((len(ids_BL), self._num_labels + 1), np.float32)
+        np.put_along_axis(chances_BL, ids_BL, values_BL, 1)  # -1, no label: the last column
+        return ids_BL, values_BL, chances_BL[:, :-1]
+
+    def scores(self, text: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of the output rows for each line with a label, and which labels are true."""
+        found = FoundLabels(np.empty(0), np.empty(0), self.read(text))
+        hidden_BD = self._hidden(found.lines, 0, len(found.lines.ends))[found.is_asked]
+        scores_BO = hidden_BD @ self._output.reshape(-1, hidden_BD.shape[1]).T
+        return scores_BO, found.truths(self._num_labels)[found.is_asked]
 
     def _best(self, lines: Expanded, k: int, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         num_lines = len(lines.ends)
@@ -178,12 +214,23 @@ class Predictor:
         return hidden_BD
 
     def predict_all(
-        self, texts: Iterable[bytes], k: int, threshold: float, *, has_all: bool = False
+        self,
+        texts: Iterable[bytes],
+        k: int,
+        threshold: float,
+        *,
+        has_all: bool = False,
+        decide_by: tuple[np.ndarray, bool] | None = None,
     ) -> Iterator[FoundLabels]:
-        """Predict blocks of lines in threads; yield results in order, few at a time."""
+        """Predict blocks of lines in threads; yield results in order, few at a time.
+
+        `decide_by` has the thresholds of the labels, and whether only one is predicted.
+        """
         workers = self.config.num_workers
 
         def found(text: bytes) -> FoundLabels:
+            if decide_by is not None:
+                return self.decided(text, decide_by[0], is_one=decide_by[1])
             return self.predict(text, k, threshold, has_all=has_all)
 
         with ThreadPoolExecutor(workers) as pool:
@@ -294,7 +341,8 @@ class LabelsResult:
 
     def __str__(self) -> str:
         return (
-            f"{self.num_examples:,} examples: precision at {self.k} {self.precision:.4f}, "
+            f"{self.num_examples:,} examples: precision{f' at {self.k}' if self.k else ''} "
+            f"{self.precision:.4f}, "
             f"recall {self.recall:.4f}, F1 {self.f1:.4f}"
         )
 
@@ -314,9 +362,8 @@ def score(
     num_examples, num_lines = 0, 0
     reliability, has_all = Reliability(), False
     for found in blocks:
-        lines = found.lines
+        lines, is_asked = found.lines, found.is_asked
         num_labels = np.diff(lines.label_ends, prepend=0)
-        is_asked = (num_labels > 0) & (np.diff(lines.ends, prepend=0) > 0)
         num_examples += int(is_asked.sum())
         num_lines += len(is_asked)
         line_of_label = np.repeat(np.arange(len(is_asked)), num_labels)
@@ -330,8 +377,7 @@ def score(
         is_right = np.isin(line_of_guess * len(names) + guesses, true_lines * len(names) + true_ids)
         num_right += np.bincount(guesses[is_right], minlength=len(names))
         if found.all_chances_BL is not None:
-            has_all, is_true_BL = True, np.zeros(found.all_chances_BL.shape, np.bool_)
-            is_true_BL[true_lines, true_ids] = True
+            has_all, is_true_BL = True, found.truths(len(names))
             reliability.add(found.all_chances_BL[is_asked], is_true_BL[is_asked], is_one=is_one)
     if not num_examples:
         raise InputError(

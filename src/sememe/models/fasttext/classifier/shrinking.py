@@ -128,6 +128,7 @@ def shrink(
         raise OptionError("retrain trains the rows that cutoff keeps: give a cutoff too.")
     small = type(model)(config)
     small.text, small.plan, small.data = model.text, model.plan, model.data
+    small.learned = model.learned
     small.history = History(model.history)
     if 0 < options.cutoff < weights.num_rows:
         weights = _cut_off(weights, options.cutoff)
@@ -193,7 +194,10 @@ def _cut_off(weights: ClassifierWeights, cutoff: int) -> ClassifierWeights:
 def read_known(weights: ClassifierWeights, model: FastTextClassifier, source: Any) -> Lines:
     """Encode labelled text with an existing dictionary."""
     predictor = Predictor(weights, model.config)
-    blocks = read_blocks(source, model.text, model.config.label_prefix, model.config.num_workers)
+    config = model.config
+    blocks = read_blocks(
+        source, model.text, config.label_prefix, config.num_workers, separator=config.separator
+    )
     parts = [predictor.read(block) for block in blocks]
     items, ends = join_lines([part.items for part in parts], [part.ends for part in parts])
     label_ids, label_ends = join_lines(

@@ -18,6 +18,7 @@ from sememe.errors import InputError, OptionError
 from sememe.examples.labelled.class_weights import class_weights
 from sememe.examples.labelled.rows import Note, silent
 from sememe.examples.windows import alias_table, build_tree
+from sememe.models.fasttext.classifier.calibration import HeldLines, adjust
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import Lines, encode, in_parts
 from sememe.models.fasttext.classifier.kernels import shuffle, start_rows, train_lines
@@ -46,11 +47,6 @@ _HOT = 64  # words of which each worker has a copy of its own
 _MOST_OUTPUTS = 256  # with more labels they are shared: lines rarely change the same
 _STEP_TOKENS = 16_384
 _MERGE_LINES = 64
-
-
-def loss_number(loss: str) -> int:
-    """The number of a loss in the kernels."""
-    return ("softmax", "hierarchical", "ova", "negative").index(loss)
 
 
 class ClassifierRun(StaticRun):
@@ -152,7 +148,7 @@ class ClassifierRun(StaticRun):
         epoch, first, last = self.span(step)
         lines, config = self.lines, self.config
         train_lines(
-            loss_number(config.loss), first, last, lines.ends, lines.items,
+            config.loss_number, first, last, lines.ends, lines.items,
             lines.type_ends, lines.type_rows, len(lines.words), lines.label_ends, lines.label_ids,
             self._input.reshape(-1), self._output.reshape(-1), self._input.shape[1],
             self.num_outputs, *self._tree, *self._noise, config.negatives, self.label_weights,
@@ -204,20 +200,30 @@ def read_lines(
     text: TextSettings,
     start: WordVectors | None,
     note: Note = silent,
+    held: HeldLines | None = None,
 ) -> tuple[Lines, str]:
-    """Encode labelled text, and raise an error if it cannot be trained on; (lines, their hash)."""
+    """Encode labelled text, and raise an error if it cannot be trained on; (lines, their hash).
+
+    With `held`, some lines are held out.
+    """
     digest = hashlib.blake2b(digest_size=16)
     num_read = 0
 
     def hashed() -> Iterator[bytes]:
         nonlocal num_read
-        for block in read_blocks(source, text, config.label_prefix, config.num_workers, note=note):
+        for block in read_blocks(
+            source, text, config.label_prefix, config.num_workers, separator=config.separator,
+            note=note,
+        ):  # fmt: skip
             digest.update(block)
-            num_read += block.count(b"\n") + (not block.endswith(b"\n"))
-            yield block
+            own = held.split(block) if held is not None else block
+            num_read += own.count(b"\n") + (not own.endswith(b"\n"))
+            yield own
 
     lines = encode(hashed(), config, start.vocabulary if start is not None else None)
     _check(lines, config, source)
+    if held is not None:
+        held.check()
     if len(lines) < num_read:
         note(f"{num_read - len(lines):,} of {num_read:,} lines have no label or word: left out.")
     return lines, digest.hexdigest()
@@ -259,9 +265,11 @@ def prepare(model: FastTextClassifier, train: Any, request: Request) -> Prepared
     if is_path(request.dev):
         find_sources(request.dev)  # refuses what is not there before an hour of training
     start = _open_start(request.start, config)
+    held = HeldLines(config) if config.holds_out else None
     with reporter.task("reading", None, "tokens") as task:
-        lines, content = read_lines(train, config, model.text, start, reporter.note)
+        lines, content = read_lines(train, config, model.text, start, reporter.note, held)
         task.update(lines.num_tokens)
+    model.learned = learned_of(lines, config, reporter.note)
 
     def begin(run: ClassifierRun) -> None:
         run.begin()
@@ -270,8 +278,24 @@ def prepare(model: FastTextClassifier, train: Any, request: Request) -> Prepared
 
     plan: Plan = {"config": lasting(config), "content": content, "text": model.text.to_dict()}
     own: Any = model
-    return Prepared(
-        plan,
-        lambda: run_steps(own, plan, request, lambda: ClassifierRun(config, lines), begin),
-        {"rows": len(lines), "tokens": lines.num_tokens},
-    )
+
+    def train_and_adjust() -> None:
+        run_steps(own, plan, request, lambda: ClassifierRun(config, lines), begin)
+        if held is not None:
+            adjust(model, held, request)
+
+    sizes = {"rows": len(lines), "tokens": lines.num_tokens}
+    return Prepared(plan, train_and_adjust, sizes)
+
+
+def learned_of(
+    lines: Lines, config: FastTextClassifierConfig, note: Note = silent
+) -> dict[str, Any]:
+    """What the lines tell besides the weights: whether a text may have several labels."""
+    num_several = int((np.diff(lines.label_ends, prepend=0) > 1).sum())
+    if num_several and config.loss != "ova":
+        note(
+            f"{num_several:,} of {len(lines):,} lines have several labels, of which {config.loss} "
+            "trains one at a time: --loss ova trains all, and predicts any number."
+        )
+    return {"multi_label": True} if num_several and config.loss == "ova" else {}

@@ -18,10 +18,11 @@ import numpy as np
 from sememe.errors import DivergedError, OptionError
 from sememe.examples.labelled.rows import silent
 from sememe.frames import is_frame
+from sememe.models.fasttext.classifier.calibration import HeldLines, adjust
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.lines import is_path, label_name
 from sememe.models.fasttext.classifier.prediction import LabelsResult
-from sememe.models.fasttext.classifier.training import ClassifierRun, read_lines
+from sememe.models.fasttext.classifier.training import ClassifierRun, learned_of, read_lines
 from sememe.models.fitting import Request
 from sememe.models.static.loop import Crew
 from sememe.options import parse_duration
@@ -172,10 +173,12 @@ class _TrialSearch:
         request: Request,
     ) -> None:
         self.model, self.train, self.validation = model, train, validation
-        self.goal, self.end_s, self.reporter = goal, end_s, request.reporter
+        self.goal, self.end_s, self.request, self.reporter = goal, end_s, request, request.reporter
         self.first = self.best = model.config
         self.best_score = -1.0
         self.best_weights: ClassifierWeights | None = None
+        self.learned: dict[str, Any] = {}
+        self.held: HeldLines | None = None
         self.num_trials = 0
         self.trials: list[dict[str, Any]] = []
 
@@ -202,15 +205,17 @@ class _TrialSearch:
         is_best = score > self.best_score
         if is_best:
             self.best, self.best_score, self.best_weights = config, score, trial.weights
+            self.learned = trial.learned
         self.trials.append({**{name: getattr(config, name) for name in _TUNED}, "score": score})
         self._tell(shown, f"{score:.4f}{' (best)' if is_best else ''}", begun_s)
         return True
 
     def _train(self, trial: FastTextClassifier, is_first: bool) -> bool:
         """Train one model; only the first may take longer than the time left."""
-        lines, _ = read_lines(
-            self.train, trial.config, trial.text, None, self.reporter.note if is_first else silent
-        )
+        self.held = HeldLines(trial.config) if trial.config.holds_out else None
+        note = self.reporter.note if is_first else silent
+        lines, _ = read_lines(self.train, trial.config, trial.text, None, note, self.held)
+        trial.learned = learned_of(lines, trial.config, note)
         run = ClassifierRun(trial.config, lines)
         run.begin()
         crew = Crew(run, 0, run.num_steps, run.num_steps + 1)
@@ -238,6 +243,9 @@ class _TrialSearch:
         self.model.history.clear()
         self.model.history.extend({"trial": n, **t} for n, t in enumerate(self.trials, 1))
         self.model.adopt(self.best_weights)
+        self.model.learned = self.learned
+        if self.held is not None:
+            adjust(self.model, self.held, self.request)
 
 
 def _shown(config: FastTextClassifierConfig, first: FastTextClassifierConfig) -> str:
