@@ -36,7 +36,7 @@ Classifier = Annotated[
 Number = Annotated[
     int | None,
     typer.Option(
-        "-k", help="Labels per text, most probable first; -1: all; default: 1, or as trained."
+        "-k", help="Labels per text; -1: all; default: 1, or those above their thresholds."
     ),
 ]
 Threshold = Annotated[

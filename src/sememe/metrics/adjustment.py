@@ -1,7 +1,7 @@
 """Adjust a trained classifier on rows that were held out of its training.
 
 The caller says how its scores are scaled and what its probabilities are then; this module decides
-which scaling and which thresholds, and tells what they change.
+which scaling and which thresholds, and says what they change.
 """
 
 from collections.abc import Callable, Sequence

@@ -43,7 +43,7 @@ def fit_scaling(
     """The scale, and with `has_bias` the shift, that minimize the log loss of these rows.
 
     Targets are a little below 1 and above 0, as Platt recommends, because separable rows would
-    otherwise ask for infinite scores.
+    otherwise need infinite scores.
     """
     from scipy.optimize import minimize
 

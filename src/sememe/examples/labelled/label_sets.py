@@ -96,7 +96,7 @@ def _as_list(cell: Any) -> list[Any] | None:
 
 
 def separator_note(name: str, separator: str, label_sets: Iterable[Collection[str]]) -> str:
-    """Tell how several labels are separated in a table, and how many its rows have."""
+    """A note that says how several labels are separated in a table, and how many there are."""
     told = "lists" if separator == LISTS else f"separated by “{separator}”"
     return (
         f"{name}: several labels per row, {told}: {_counted(label_sets)}; "

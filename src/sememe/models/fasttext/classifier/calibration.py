@@ -51,7 +51,7 @@ class HeldLines:
         self._chosen.check(len(self.lines))
 
     def blocks(self, most: int) -> list[bytes]:
-        """The first lines, at most so many, as blocks."""
+        """The first lines, at most `most`, as blocks."""
         lines = self.lines[:most]
         return [
             b"\n".join([*lines[first : first + _MANY_LINES], b""])
