@@ -18,8 +18,7 @@ def evaluate_perplexity(
     Texts are tokenized like the model's own corpus, and unknown words count as <unk>; a GPT
     predicts all characters, and its perplexity is per word.
     """
-    asked = opened(model, device=device)
-    asked.require("score")
+    asked = opened(model, device=device, able="score")
     score: TextScore = asked.evaluate(corpus, progress=progress or SILENT)
     if not score.num_words:
         raise InputError("The text holds no words to predict; give one that does.")

@@ -176,13 +176,15 @@ def load_words(path: str | Path, limit: int | None = None) -> WordVectors:
     return words if limit is None else words.subset(words.vocabulary[:limit])
 
 
-def opened(model: Any, *, limit: int | None = None, device: str = "cpu") -> Any:
-    """Return a model that is already open, or open the one at a path."""
+def opened(model: Any, *, limit: int | None = None, device: str = "cpu", able: str = "") -> Any:
+    """Return a model that is already open, or open the one at a path; see `load` for `able`."""
     if isinstance(model, Model):
+        if able:
+            model.require(able)
         return model
     if not isinstance(model, str | Path):
         raise OptionError(f"A model or its path is needed, not {type(model).__name__}.")
-    return load(model, limit, device=device)
+    return load(model, limit, device=device, able=able)
 
 
 @reads_artifact
