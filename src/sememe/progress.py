@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from sememe.errors import ArtifactError, OptionError
-from sememe.localization import SCALES, current, say, translate
+from sememe.localization import SCALES, Language, current, say, translate
 from sememe.machine import COMPILATION, clock
 from sememe.notebook import NotebookBars, html_table, in_notebook
 from sememe.storage.folder import read_json, write_json
@@ -69,9 +69,9 @@ def format_score(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.4f}"
 
 
-def format_count(number: float, unit: str = "") -> str:
-    """Format a count with three digits and its unit: `1.21 M words`, `34.0 MB`."""
-    scales = SCALES["en" if unit == "B" else current()]
+def format_count(number: float, unit: str = "", language: Language = "en") -> str:
+    """Format a count with three digits and its unit: `1.21 M words`, `34.0 MB`, `121 万词`."""
+    scales = SCALES["en" if unit == "B" else language]
     scale, mark = next(((s, m) for s, m in scales if abs(number) >= s), (1.0, ""))
     value = number / scale
     if mark == "" and float(number).is_integer():
@@ -81,7 +81,14 @@ def format_count(number: float, unit: str = "") -> str:
         digits = f"{value:.{max(0, 2 - int(math.log10(max(abs(value), 1))))}f}"
     if unit == "B":
         return f"{digits} {mark}B"
+    if language == "zh":
+        return " ".join(part for part in (digits, mark + say(unit)) if part)
     return " ".join(part for part in (digits, mark, unit) if part)
+
+
+def format_rate(rate: float, unit: str) -> str:
+    """Format units per second in the language of the user."""
+    return say("{num}/s", num=format_count(rate, unit, current()))
 
 
 def format_duration(seconds: float) -> str:
@@ -169,11 +176,11 @@ class ProgressTask:
         if self.total:
             parts.append(f"{min(1.0, self.done / self.total):.1%}")
         elif self.total is None:
-            parts.append(format_count(self.done, say(self.unit)))
+            parts.append(format_count(self.done, self.unit, current()))
         if COMPILATION.is_on:
             return [*parts, say("compiling kernels")]
         if self.rate > 0:
-            parts.append(say("{num}/s", num=format_count(self.rate, say(self.unit))))
+            parts.append(format_rate(self.rate, self.unit))
         parts += [format_metric(name, value) for name, value in self.metrics.items()]
         if self.total and self.rate > 0:
             parts.append(say("{time} left", time=format_duration(self.remaining_s)))
@@ -187,15 +194,11 @@ class ProgressTask:
     def summarize(self) -> str:
         """The line that remains when the task has ended."""
         elapsed_s, done = self.elapsed_s, self.done - self._start
-        unit = say(self.unit)
         took = say(
-            "{done} in {time}", done=format_count(done, unit), time=format_duration(elapsed_s)
-        )
-        rate = (
-            [say("{num}/s", num=format_count(done / elapsed_s, unit))]
-            if elapsed_s > 0.5 and done
-            else []
-        )
+            "{done} in {time}",
+            done=format_count(done, self.unit, current()), time=format_duration(elapsed_s),
+        )  # fmt: skip
+        rate = [format_rate(done / elapsed_s, self.unit)] if elapsed_s > 0.5 and done else []
         metrics = (format_metric(name, value) for name, value in self.metrics.items())
         compiled_s = COMPILATION.seconds - self._compiled_s
         before = (

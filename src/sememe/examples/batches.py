@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from sememe.errors import OptionError
+from sememe.localization import say, translate
 
 
 class TokenSequence(NamedTuple):
@@ -162,12 +163,12 @@ class Preview:
             f"{{{token} ← {self.hidden[place]}}}" if place in self.hidden else token
             for place, token in enumerate(self.tokens)
         ]
-        facts = [f"{len(self.tokens)} tokens"]
+        facts = [say("{num} tokens", num=len(self.tokens))]
         if self.hidden:
-            facts.append(f"{len(self.hidden)} hidden")
+            facts.append(say("{num} hidden", num=len(self.hidden)))
         if self.is_next is not None:
-            facts.append("B follows A" if self.is_next else "B is from another document")
-        lines = [", ".join(facts)]
+            facts.append(say("B follows A" if self.is_next else "B is from another document"))
+        lines = [say(", ").join(facts)]
         if self.segments is None:
             return "\n".join([*lines, " ".join(words) if self.text is None else self.text])
         for segment, name in enumerate("AB"):
@@ -189,7 +190,7 @@ def preview(source: RowBatches, tokenizer: Any, *, num_rows: int = 3) -> list[Pr
 
 def render(previews: list[Preview]) -> str:
     """Previews as text, with a legend."""
-    legend = [_LEGEND] if any(row.hidden for row in previews) else []
+    legend = [translate(_LEGEND)] if any(row.hidden for row in previews) else []
     return "\n\n".join([*legend, *map(str, previews)])
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from sememe.evaluation.results import FEW_MARK
 from sememe.ladder.report.language import in_language
 from sememe.ladder.results import Column, Results, Rung
-from sememe.localization import say, translate
+from sememe.localization import current, say, translate
 from sememe.notebook import in_notebook
 from sememe.progress import FEW, ProgressTask, Reporter, format_count, format_duration, shown
 
@@ -158,7 +158,7 @@ def cost_line(rung: Rung) -> str:
     took = format_duration(rung.train_s) if rung.train_s >= 1 else short
     return say(
         "{tokens} in {time}, {size:,.1f} MB",
-        tokens=format_count(rung.tokens, say("tokens")), time=took, size=rung.megabytes,
+        tokens=format_count(rung.tokens, "tokens", current()), time=took, size=rung.megabytes,
     )  # fmt: skip
 
 

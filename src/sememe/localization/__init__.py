@@ -92,8 +92,9 @@ def say(template: str, /, **values: Any) -> str:
 
 
 class _Pattern(NamedTuple):
-    """A template to recognise: the longest text in it, the expression, and the translation."""
+    """A template to recognise: the size of its text, the longest part, and what to do with it."""
 
+    size: int
     longest: str
     expression: str
     translation: str
@@ -110,8 +111,9 @@ def _patterns(language: Language) -> list[_Pattern]:
             parts = [re.escape(texts[0])]
             for place, text in zip(places, texts[1:], strict=True):
                 parts += [place, re.escape(text)]
-            found.append(_Pattern(max(texts, key=len), "".join(parts), translation))
-    return sorted(found, key=lambda pattern: -len(pattern.expression))
+            longest = max(texts, key=len)
+            found.append(_Pattern(sum(map(len, texts)), longest, "".join(parts), translation))
+    return sorted(found, key=lambda pattern: -pattern.size)
 
 
 def translate(text: str) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from sememe.errors import DivergedError, MissingExtraError
 from sememe.machine import clock
-from sememe.progress import SILENT, History, Reporter, format_count
+from sememe.progress import SILENT, History, Reporter, format_rate
 from sememe.randomness import stream_key
 from sememe.storage.checkpoints import Checkpoints
 from sememe.training.config import TrainingConfig
@@ -115,7 +115,7 @@ class Recorder:
         if "loss" not in last:  # a device that is not waited for is validated before it is recorded
             return validated
         loss = float(self.history.smooth("loss", 3)[-1])
-        speed = format_count(last["tokens_per_s"] or 0.0, "tokens") + "/s"
+        speed = format_rate(last["tokens_per_s"] or 0.0, "tokens")
         return {"loss": loss, **validated, "speed": speed}
 
     def check(self) -> None:

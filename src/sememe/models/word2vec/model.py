@@ -18,6 +18,7 @@ import numpy as np
 from sememe.errors import DivergedError, InputError
 from sememe.examples.kernels import draw_noise
 from sememe.examples.windows import alias_table, build_tree, draw_windows_reference, keep_limits
+from sememe.localization import current, say
 from sememe.models.static.model import matrix
 from sememe.models.word2vec import reference
 from sememe.models.word2vec.config import Word2VecConfig
@@ -321,25 +322,29 @@ def render(preview: Word2VecPreview) -> str:
     """Format the first lines, their pairs and the update of the first pair, step by step."""
     config = preview.config
     forms = {"kept": "{}", "thinned": "({})", "rare": "·"}
-    text = wrap(
-        f"First lines ({preview.num_words:,} words seen {config['min_count']:,} times or more in "
-        f"the first {preview.num_tokens:,} of the text; · is rarer; sub-sampling drops the words "
-        "in parentheses):",
-        WIDTH,
-    )
+    text = _told(
+        "First lines ({words:,} words seen {min_count:,} times or more in the first {tokens:,} of "
+        "the text; · is rarer; sub-sampling drops the words in parentheses):",
+        words=preview.num_words, min_count=config["min_count"], tokens=preview.num_tokens,
+    )  # fmt: skip
     for line in preview.lines:
         shown = " ".join(forms[fate].format(word) for word, fate in line[:WIDTH])
         text.append(_fit(f"  {shown}", WIDTH, " …").rstrip())
-    text += ["", *wrap(_caption(preview), WIDTH)]
+    text += ["", *_told("Training pairs ({what}):", what=_caption(preview))]
     text += [_pair(pair, config["loss"]) for pair in preview.pairs]
     if preview.pool:
-        text += wrap(
-            f"{preview.block} neighboring centres share a pool of {preview.pool} noise words: each "
-            f"pair is scored against all of them (some are shown here), and one of them weighs "
-            f"{config['negatives']}/{preview.pool}.",
-            WIDTH,
-        )
+        text += _told(
+            "{block} neighboring centres share a pool of {pool} noise words: each pair is scored "
+            "against all of them (some are shown here), and one of them weighs {negatives}/{pool}.",
+            block=preview.block, pool=preview.pool, negatives=config["negatives"],
+        )  # fmt: skip
     return "\n".join([*text, "", *_update_text(preview)])
+
+
+def _told(template: str, **values: Any) -> list[str]:
+    """A text in the language of the user; English is wrapped, Chinese by the terminal."""
+    told = say(template, **values)
+    return wrap(told, WIDTH) if current() == "en" else [told]
 
 
 def _caption(preview: Word2VecPreview) -> str:
@@ -351,11 +356,11 @@ def _caption(preview: Word2VecPreview) -> str:
     else:
         who = "word of a window → its centre"
     what = {
-        "negative": "label 1 | noise words, label 0",
-        "hierarchical": "| nodes from the root of the Huffman tree: turn and label",
-        "softmax": "label 1, probability | the most likely other words, label 0",
+        "negative": "{pair}, label 1 | noise words, label 0",
+        "hierarchical": "{pair} | nodes from the root of the Huffman tree: turn and label",
+        "softmax": "{pair}, label 1, probability | the most likely other words, label 0",
     }
-    return f"Training pairs ({who}, {what[loss]}):".replace(", |", " |")
+    return say(what[loss], pair=say(who))
 
 
 def _update_text(preview: Word2VecPreview) -> list[str]:
@@ -363,7 +368,8 @@ def _update_text(preview: Word2VecPreview) -> list[str]:
     is_softmax = preview.config["loss"] == "softmax"
     name = f"{_fit(_source(pair), 26).rstrip()} → {_fit(pair.target, 16).rstrip()}"
     title = "softmax" if is_softmax else "sigmoid"
-    titles = f"{'label':>7}{'dot product':>13}{title:>10}{'error':>10}{'weight':>9}{'step':>10}"
+    sizes = {"label": 7, "dot product": 13, title: 10, "error": 10, "weight": 9, "step": 10}
+    titles = "".join(_fit(say(own), size, is_right=True) for own, size in sizes.items())
     table = [f"{'':20}{titles}"] + [
         f"  {_fit(one.name, 18)}{one.label:7}{one.score:+13.5f}{one.probability:10.5f}"
         f"{one.label - one.probability:+10.5f}{one.weight:9.4f}{one.step:+10.5f}"
@@ -371,27 +377,30 @@ def _update_text(preview: Word2VecPreview) -> list[str]:
     ]
     num_decisions = preview.num_words if is_softmax else len(preview.update)
     if num_decisions > len(shown):
-        table.append(f"  … and {num_decisions - len(shown):,} more")
+        table.append("  " + say("… and {num:,} more", num=num_decisions - len(shown)))
     is_cbow = preview.config["architecture"] == "cbow"
-    joined = f"{preview.config['combine']} of the input vectors" if is_cbow else "input vector"
-    moved = "each input vector" if is_cbow else "the input vector"
-    rule = (
-        f"error = label - {title}; step = rate × weight × error. Each output vector moves by step "
-        f"× {joined}, {moved} by the sum of step × output vector:"
+    one = (
+        "error = label - {kind}; step = rate × weight × error. Each output vector moves by step × "
+        "input vector, the input vector by the sum of step × output vector:"
     )
+    several = (
+        "error = label - {kind}; step = rate × weight × error. Each output vector moves by step × "
+        "{combine} of the input vectors, each input vector by the sum of step × output vector:"
+    )
+    rule = _told(several if is_cbow else one, kind=title, combine=preview.config["combine"])
     vectors = [_change_text("in", change) for change in preview.inputs[:2]]
     vectors += [_change_text("out", change) for change in preview.outputs[: NUM_SHOWN + 1]]
-    head = f"One update by {name} alone, rate {preview.rate:g}:"
-    return [head, *table, *wrap(rule, WIDTH), *vectors, *_about_start(preview)]
+    head = say("One update by {pair} alone, rate {rate:g}:", pair=name, rate=preview.rate)
+    return [head, *table, *rule, *vectors, *_about_start(preview)]
 
 
 def _about_start(preview: Word2VecPreview) -> list[str]:
     """Why the vectors are as they are: how they start, and why some are equal."""
-    text = wrap(
+    text = _told(
         "Input vectors start at small random values, output vectors at zero, as in the original "
-        f"program: a first update changes no input vector. So {preview.num_passes} passes over "
-        "these lines came before.",
-        WIDTH,
+        "program: a first update changes no input vector. So {num} passes over these lines came "
+        "before.",
+        num=preview.num_passes,
     )
     names: dict[tuple[float, ...], list[str]] = {}
     for change in preview.outputs[: NUM_SHOWN + 1]:
@@ -404,8 +413,8 @@ def _about_start(preview: Word2VecPreview) -> list[str]:
         "hierarchical": "So far the same words have passed these nodes, with the same turns.",
         "softmax": "None is the target of a pair of these lines; they were only wrong answers.",
     }
-    listed = _fit(f"Equal output vectors had equal updates: {'; '.join(equal)}.", WIDTH, " …")
-    return [*text, listed.rstrip(), *wrap(reasons[preview.config["loss"]], WIDTH)]
+    told = say("Equal output vectors had equal updates: {words}.", words="; ".join(equal))
+    return [*text, _fit(told, WIDTH, " …").rstrip(), *_told(reasons[preview.config["loss"]])]
 
 
 def _pair(pair: PreviewPair, loss: str) -> str:
@@ -437,10 +446,12 @@ def _short(number: float) -> str:
     return text[0] + text[2:] if text[1:3] == "0." else f"{number:+#.5g}"
 
 
-def _fit(text: str, size: int, mark: str = "…") -> str:
+def _fit(text: str, size: int, mark: str = "…", *, is_right: bool = False) -> str:
     """Truncate or pad a text to `size` terminal columns."""
     from rich.cells import cell_len, set_cell_size
 
+    if is_right:
+        return " " * (size - cell_len(text)) + text
     if cell_len(text) <= size:
         return set_cell_size(text, size)
     return set_cell_size(text, size - len(mark)) + mark
