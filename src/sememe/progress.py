@@ -105,7 +105,10 @@ def format_duration(seconds: float) -> str:
 
 def format_metric(name: str, value: float | str) -> str:
     """Format a named metric with four digits: `loss 0.2134`, `lr 0.0182`."""
-    shown = say(_SHORT_NAMES.get(name, name.replace("_", " ")))
+    own = name.removeprefix("validation_")
+    shown = say(_SHORT_NAMES.get(own, own.replace("_", " ")))
+    if own != name:
+        shown = say("validation {metric}", metric=shown)
     return f"{shown} {value}" if isinstance(value, str) else f"{shown} {value:.4g}"
 
 

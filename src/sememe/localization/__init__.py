@@ -21,12 +21,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from itertools import count
 from typing import Any, Literal, NamedTuple, get_args
 
 Language = Literal["en", "zh"]
 VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
 
-_PLACE = re.compile(r"\{(~?\w+)[^{}]*\}")
+_PLACE = re.compile(r"\{(~?\w+)(?:[:!][^{}]*)?\}")
 _LETTER = re.compile("[^\\W\\d_]")
 # Full-width punctuation has its own space.
 _NEEDLESS = re.compile("(?<=[，。；：、？！（）“”]) | (?=[，。；：、？！（）“”])")
@@ -104,7 +105,8 @@ class _Pattern(NamedTuple):
 def _patterns(language: Language) -> list[_Pattern]:
     """The templates with values, those with the most text of their own first."""
     found = []
-    for template, translation in _messages(language).items():
+    for line in _messages(language).items():
+        template, translation = map(_numbered, line)
         texts = _PLACE.split(template)[::2]
         if len(texts) > 1 and _LETTER.search("".join(texts)):
             places = [f"(?P<_{name.strip('~')}>.*?)" for name in _PLACE.findall(template)]
@@ -116,11 +118,17 @@ def _patterns(language: Language) -> list[_Pattern]:
     return sorted(found, key=lambda pattern: -pattern.size)
 
 
+def _numbered(text: str) -> str:
+    """A template whose values have no names, as {1}, {2} …"""
+    numbers = count(1)
+    return re.sub(r"\{\}", lambda _: f"{{{next(numbers)}}}", text)
+
+
 def translate(text: str) -> str:
     """Translate a finished message, found by its template; one without a line stays as it is.
 
-    A part that is a message too is marked in the catalogue: `{~reason}` is translated, `{word}` is
-    the user's.
+    Values are `{names}`, or `{}` if their order is the same in Chinese. A part that is a message
+    too is marked in the catalogue: `{~reason}` is translated, `{word}` is the user's.
     """
     language = current()
     if (known := _messages(language).get(text)) is not None:
