@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import product
 
 import pytest
@@ -168,3 +169,15 @@ def test_rows_given_in_python(folders):
     with pytest.raises(InputError, match="no rows"):
         list(model.predict_stream([""]))
     assert model.predict([]) == []
+
+
+def test_a_folder_of_transformers_writes_tables(folders, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folders / "classify", "theirs")
+    (tmp_path / "theirs" / "sememe.json").unlink()
+    (tmp_path / "theirs" / "SHA256SUMS").unlink()
+    (tmp_path / "in.csv").write_text(TASKS["classify"][2], encoding="utf-8")
+    _run("predict", "theirs", "in.csv", "--out", "theirs.csv", "-k", -1)
+    _run("predict", folders / "classify", "in.csv", "--out", "ours.csv", "-k", -1)
+    ours, theirs = pd.read_csv("ours.csv"), pd.read_csv("theirs.csv")
+    pd.testing.assert_frame_equal(ours, theirs, atol=1e-4)

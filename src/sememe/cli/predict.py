@@ -139,11 +139,13 @@ def _write_table(
         table.new, cells, empty = columns, RowCells(sources), [None] * len(columns)
         watched = task.watch(rows)
         while part := list(islice(watched, _ROWS_AT_ONCE)):
-            found = [row.prediction and model.prediction_cells(row.prediction, k) for row in part]
+            found = (
+                empty if row.prediction is None else model.prediction_cells(row.prediction, k)
+                for row in part
+            )
             # As exact as networks compute, and as pandas reads a csv file back.
             rounded = [
-                [float(f"{v:.9g}") if isinstance(v, float) else v for v in own or empty]
-                for own in found
+                [float(f"{v:.9g}") if isinstance(v, float) else v for v in own] for own in found
             ]
             table.add([cells.of(row.cells, row.source) for row in part], rounded)
         if not table.num_rows:
