@@ -5,6 +5,7 @@ Both take fastText classifiers and the folders of fine-tuned tasks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -155,10 +156,10 @@ def _write_table(
             reporter.note(f"The file has a column {name!r}; the new one is {own!r}.")
     remark(f"Wrote {table.num_rows:,} rows to {out}", reporter.quiet)
     if table.num_formulas:
-        echo(
-            f"Warning: {table.num_formulas:,} cells start with =, +, - or @, which Excel takes for "
-            "formulas if it opens the file directly: import it there (Data, From Text/CSV).",
-            err=True,
+        warnings.warn(
+            f"{table.num_formulas:,} cells start with =, +, - or @, which Excel takes for formulas "
+            "if it opens the file directly: import it there (Data, From Text/CSV).",
+            stacklevel=2,
         )
 
 
