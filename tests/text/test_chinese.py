@@ -13,6 +13,7 @@ from sememe.text import chinese
 from sememe.text.reference import chinese_sentences, encode_documents
 from sememe.text.settings import TextSettings
 from sememe.text.words import decode_documents
+from sememe.text.worker_processes import WorkerProcess
 
 PIECES = [
     "我爱北京", "天安门", "研究生命起源", "。", "！", "？", "…", "……", "；", "，", "、", "\n",
@@ -107,13 +108,13 @@ def test_unreadable_dictionaries_are_named(tmp_path, words_of):
 
 
 def test_a_worker_that_fails_or_dies_is_explained():
-    worker = chinese._Worker([])
-    with pytest.raises(SememeError, match="could not be segmented: UnicodeDecodeError"):
-        worker.cut(b"\xff")
-    assert worker.cut("北京".encode()) == "北京".encode()
+    worker = WorkerProcess("sememe.text.chinese", "segments Chinese text", [])
+    with pytest.raises(SememeError, match="segments Chinese text failed: UnicodeDecodeError"):
+        worker.ask(b"\xff")
+    assert worker.ask("北京".encode()) == "北京".encode()
     worker._process.kill()
     with pytest.raises(SememeError, match="ended with code -9"):
-        worker.cut(b"x" * 1_000_000)
+        worker.ask(b"x" * 1_000_000)
     worker.close()
 
 

@@ -1,8 +1,6 @@
 """Chinese word segmentation by rjieba, in separate processes, because it holds the GIL.
 
-A worker is `python -m sememe.text.chinese`: frames of text come in over its standard input and
-frames of words go out; it ends when the pipe closes, so it cannot outlive its parent. Processes of
-`multiprocessing` would import the user's script again and break one without a main guard.
+The processes run this module as their program; a frame of text is answered by a frame of words.
 
 Sentences end at 。！？!?；… and newlines. Tokens without a letter, digit or ideograph are dropped.
 With `lowercase`, Latin words are lower-cased and full-width letters and digits (Ａ１) become plain
@@ -11,19 +9,16 @@ ones (a1) before segmentation, because rjieba would split them; otherwise text i
 
 from __future__ import annotations
 
-import os
-import pickle
-import queue
 import re
-import subprocess
 import sys
 import threading
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from sememe.errors import InputError, SememeError
+from sememe.errors import InputError
 from sememe.text.sources import read_utf8
+from sememe.text.worker_processes import WorkerProcesses, serve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,71 +73,6 @@ class Cutter:
         return "\x1f".join(self._jieba.cut(text.decode())).encode()
 
 
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Segment text after text until `requests` ends; the user's words come first."""
-    cutter: Cutter | None = None
-    with suppress(EOFError, pickle.UnpicklingError):  # the parent is done, or killed as it wrote
-        while True:
-            content = pickle.load(requests)
-            answer: bytes | str = b""  # a str says what went wrong
-            try:
-                if cutter is None:
-                    cutter = Cutter(content)
-                else:
-                    answer = cutter.cut(content)
-            except Exception as error:
-                answer = f"{type(error).__name__}: {error}"
-            pickle.dump(answer, answers)
-            answers.flush()
-
-
-class _Worker:
-    """The parent's end of one process."""
-
-    def __init__(self, entries: list[DictionaryEntry]) -> None:
-        root = str(Path(__file__).resolve().parents[2])
-        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        # -P: a file of the user's working folder must not shadow a module.
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "sememe.text.chinese"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            )
-        except OSError as error:
-            raise SememeError(
-                f"A process that segments Chinese text cannot be started ({error.strerror}); "
-                "run again with one worker."
-            ) from error
-        self._ask(entries)
-
-    def _ask(self, content: Any) -> bytes:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            pickle.dump(content, self._process.stdin)
-            self._process.stdin.flush()
-            answer = pickle.load(self._process.stdout)
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            code = self._process.wait()
-            raise SememeError(
-                f"A process that segments Chinese text ended with code {code}, perhaps out of "
-                "memory; run again with fewer workers."
-            ) from None
-        if isinstance(answer, str):
-            raise SememeError(f"Chinese text could not be segmented: {answer}.")
-        return answer
-
-    cut = _ask
-
-    def close(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait()
-
-
 def _entries_for(settings: TextSettings) -> list[DictionaryEntry]:
     """The user's words, also as they are in text whose full-width letters became plain ones."""
     entries = read_dictionary(settings.dictionary) if settings.dictionary else []
@@ -156,27 +86,21 @@ class ChineseSegmenter(AbstractContextManager["ChineseSegmenter"]):
     def __init__(self, settings: TextSettings, workers: int) -> None:
         self._settings, self._num_workers = settings, workers
         self._entries = _entries_for(settings)
-        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
-        self._started: list[_Worker] = []
+        self._processes = WorkerProcesses(
+            "sememe.text.chinese", "segments Chinese text", self._entries
+        )
         self._lock = threading.Lock()
         self._own: Cutter | None = None
 
-    def __exit__(self, *_: Any) -> None:
-        for worker in self._started:
-            worker.close()
+    def __exit__(self, *details: Any) -> None:
+        self._processes.__exit__(*details)
 
     def _cut(self, text: bytes) -> bytes:
         if self._num_workers == 1 or len(text) < _SMALL_SIZE or not sys.executable:
             with self._lock:
                 self._own = self._own or Cutter(self._entries)
             return self._own.cut(text)
-        try:
-            worker = self._idle.get_nowait()
-        except queue.Empty:
-            worker = _Worker(self._entries)
-            self._started.append(worker)
-        answer = worker.cut(text)
-        self._idle.put(worker)
+        answer: bytes = self._processes.ask(text)
         return answer
 
     def segment(self, text: bytes, ends: np.ndarray, labels: list[str] | None) -> Records:
@@ -222,11 +146,4 @@ def narrow(word: str) -> str:
 
 
 if __name__ == "__main__":
-    import signal
-
-    # Ctrl-C reaches every process of the terminal; the parent decides when we stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        serve(sys.stdin.buffer, sys.stdout.buffer)
-    except BrokenPipeError:  # the parent was killed; nobody waits for the answer
-        os._exit(1)
+    serve(lambda entries: Cutter(entries).cut)
