@@ -19,6 +19,8 @@ def test_the_public_names_are_these():
     """The class of every kind, which its registration makes public, and these."""
     kinds = {kind.home.partition(":")[2] for kind in KINDS.values()}
     assert set(sememe.__all__) - kinds == {
+        "CleanConfig",
+        "CleanReport",
         "CountsConfig",
         "Evaluate",
         "FastTextClassifierConfig",
@@ -35,6 +37,7 @@ def test_the_public_names_are_these():
         "TokenStore",
         "Word2VecConfig",
         "__version__",
+        "clean",
         "docstring_rows",
         "docstring_texts",
         "evaluate_glue",

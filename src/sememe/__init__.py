@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from sememe.tasks.tag import Tag as Tag
     from sememe.tasks.texts import Choose as Choose, Regress as Regress
     from sememe.tasks.trials import fit_trials as fit_trials
+    from sememe.text.cleaning.config import CleanConfig as CleanConfig
+    from sememe.text.cleaning.report import CleanReport as CleanReport
+    from sememe.text.cleaning.running import clean as clean
     from sememe.text.settings import TextSettings as TextSettings
     from sememe.tokens.store import TokenStore as TokenStore
     from sememe.tokens.subwords.tokenizer import SubwordTokenizer as SubwordTokenizer
@@ -67,6 +70,8 @@ __version__ = "0.1.0"
 # A name is imported when it is first used, so that `import sememe` is fast: the classes of all
 # kinds, and these.
 _HOMES = {
+    "CleanConfig": "text.cleaning.config",
+    "CleanReport": "text.cleaning.report",
     "CountsConfig": "models.counts.config",
     "Evaluate": "models.static.loop",
     "FastTextClassifierConfig": "models.fasttext.classifier.config",
@@ -82,6 +87,7 @@ _HOMES = {
     "TextSettings": "text.settings",
     "TokenStore": "tokens.store",
     "Word2VecConfig": "models.word2vec.config",
+    "clean": "text.cleaning.running",
     "docstring_rows": "examples.docstring_tasks",
     "docstring_texts": "examples.docstring_tasks",
     "evaluate_glue": "evaluation",

@@ -22,10 +22,10 @@ PROGRAMS = {
 }  # fmt: skip
 # Heavy or optional libraries, and parts of the standard library that take long to import.
 LAZY_LIBRARIES = {
-    "IPython", "filelock", "h5py", "importlib", "jinja2", "matplotlib", "numba", "numpy",
-    "platformdirs", "pyarrow", "regex", "rich", "rjieba", "sacrebleu", "safetensors", "scipy",
-    "sklearn",
-    "tensorboard", "threadpoolctl", "tokenizers", "torch", "transformers", "usearch", "zstandard",
+    "IPython", "filelock", "ftfy", "h5py", "importlib", "jinja2", "matplotlib", "numba", "numpy",
+    "platformdirs", "py3langid", "pyarrow", "regex", "rich", "rjieba", "sacrebleu", "safetensors",
+    "scipy", "sklearn", "tensorboard", "threadpoolctl", "tokenizers", "torch", "transformers",
+    "usearch", "zstandard",
 }  # fmt: skip
 
 

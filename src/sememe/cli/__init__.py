@@ -5,6 +5,7 @@ Each module adds its commands to the program, and imports what they need when th
 
 from sememe.cli import (  # noqa: F401
     artifacts,
+    clean,
     embed,
     evaluate,
     evaluate_benchmarks,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # The commands by purpose, in the order in which a newcomer needs them; then those of groups.
 PANELS = {
     "Train": ("ladder", "train"),
+    "Prepare a corpus": ("clean",),
     "Use word vectors": ("neighbors", "analogy", "similarity", "odd"),
     "Use language models": ("fill", "next", "generate", "suggest", "translate"),
     "Fine-tune and predict": ("finetune", "predict"),

@@ -28,6 +28,7 @@ from sememe.storage.folder import write_file
 Row = Mapping[str, Any]
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 _FORMULAS, _NUMBER = ("=", "+", "-", "@"), re.compile(r"[+-][\d.,]+(e[+-]?\d+)?")
+_BREAKS = re.compile(r"[\t\r\n]+")
 _GROUP_SIZE = 1 << 25  # bytes of a row group in a parquet file
 
 
@@ -46,7 +47,9 @@ _COMPRESSIONS: dict[str, Callable[[BinaryIO], Any]] = {
 }
 
 
-def table_format(path: Path, others: Sequence[str] = ()) -> tuple[str, str]:
+def table_format(
+    path: Path, others: Sequence[str] = (), option: str = "--out"
+) -> tuple[str, str]:
     """The endings of a file's name: a format of tables or another, and its compression or ""."""
     endings = [ending.lower() for ending in path.suffixes]
     compression = endings.pop() if endings and endings[-1] in _COMPRESSIONS else ""
@@ -55,7 +58,7 @@ def table_format(path: Path, others: Sequence[str] = ()) -> tuple[str, str]:
         return ending, ""
     if ending not in FORMATS or (compression and ending == ".parquet"):
         raise OptionError(
-            f"--out must end in {', '.join((*others, '.parquet'))} or {', '.join(FORMATS[:-1])} "
+            f"{option} must end in {', '.join((*others, '.parquet'))} or {', '.join(FORMATS[:-1])} "
             f"(also compressed: {', '.join(_COMPRESSIONS)}), not “{path.name}”."
         )
     return ending, compression
@@ -70,11 +73,14 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def write_table(path: str | Path, *, types: Mapping[str, Any] | None = None) -> Iterator[Table]:
+def write_table(
+    path: str | Path, *, types: Mapping[str, Any] | None = None, has_quotes: bool = True
+) -> Iterator[Table]:
     """Yield a table to add rows to; the file appears when the block ends without error.
 
     `types` are the types of columns, of Python or of pyarrow; those of others are inferred from the
-    first rows. Only parquet files store them.
+    first rows. Only parquet files store them. Without `has_quotes` a cell of a tsv file is never
+    quoted, as sememe reads it; a tab or newline inside becomes a space.
     """
     path = Path(path)
     ending, compression = table_format(path)
@@ -83,17 +89,18 @@ def write_table(path: str | Path, *, types: Mapping[str, Any] | None = None) -> 
             with _ParquetTable(types or {}, scratch) as table:
                 yield table
             return
-        with scratch.open("wb") as file, _compressed(file, compression) as body:
+        with scratch.open("wb") as file, compressed(file, compression) as body:
             # Excel takes a csv file for UTF-8 if it starts with this mark; pandas skips it.
             text = TextIOWrapper(body, "utf-8-sig" if ending == ".csv" else "utf-8", "replace", "")
             own: Any = _JsonTable if ending == ".jsonl" else _CsvTable
-            yield own(types or {}, text, "," if ending == ".csv" else "\t")
+            yield own(types or {}, text, ending == ".tsv", has_quotes)
             text.flush()
             text.detach()
 
 
 @contextmanager
-def _compressed(file: BinaryIO, compression: str) -> Iterator[Any]:
+def compressed(file: BinaryIO, compression: str) -> Iterator[Any]:
+    """A file to write to, compressed as its ending says."""
     if not compression:
         yield file
         return
@@ -163,7 +170,7 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 class _JsonTable(Table):
     """One object per line."""
 
-    def __init__(self, types: Mapping[str, Any], file: TextIOWrapper, _: str) -> None:
+    def __init__(self, types: Mapping[str, Any], file: TextIOWrapper, *_: bool) -> None:
         super().__init__(types)
         self._file = file
 
@@ -174,9 +181,15 @@ class _JsonTable(Table):
 class _CsvTable(Table):
     """Rows of cells as RFC 4180 and spreadsheets have them, quoted where necessary."""
 
-    def __init__(self, types: Mapping[str, Any], file: TextIOWrapper, delimiter: str) -> None:
+    def __init__(
+        self, types: Mapping[str, Any], file: TextIOWrapper, is_tsv: bool, has_quotes: bool
+    ) -> None:
         super().__init__(types)
-        self._writer = csv.writer(file, delimiter=delimiter)
+        self._is_plain = is_tsv and not has_quotes
+        plain: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None, "lineterminator": "\n"}
+        self._writer = csv.writer(
+            file, delimiter="\t" if is_tsv else ",", **(plain if self._is_plain else {})
+        )
 
     def _begin(self, rows: Sequence[Row]) -> None:
         self._writer.writerow(self.columns)
@@ -188,7 +201,7 @@ class _CsvTable(Table):
     def _cell(self, value: Any) -> Any:
         if isinstance(value, str):
             self.num_formulas += value.startswith(_FORMULAS) and not _NUMBER.fullmatch(value)
-            return value
+            return _BREAKS.sub(" ", value) if self._is_plain else value
         return to_json(value) if isinstance(value, (list, tuple, dict)) else value
 
 

@@ -147,16 +147,21 @@ def read_plain(
     source: Source, settings: TextSettings, *, in_folder: bool
 ) -> Iterator[DocumentBatch]:
     """Read the documents of a text file."""
+    return split_documents(*open_plain(source, settings, in_folder=in_folder))
+
+
+def open_plain(
+    source: Source, settings: TextSettings, *, in_folder: bool
+) -> tuple[Iterator[bytes], str]:
+    """The blocks of a text file, and its layout, which the first of them show."""
     blocks = utf8_blocks(source, settings)
-    layout: str = settings.layout
-    if layout == "auto":
-        first = next(blocks, b"")
-        # The first block is short, because it is used to detect compression: read enough to decide.
-        while len(first) < _LOOKED_AT and (block := next(blocks, b"")):
-            first += block
-        layout = choose_layout(first, settings, in_folder=in_folder)
-        blocks = chain([first], blocks)
-    yield from _documents(blocks, layout)
+    if settings.layout != "auto":
+        return blocks, settings.layout
+    first = next(blocks, b"")
+    # The first block is short, because it is used to detect compression: read enough to decide.
+    while len(first) < _LOOKED_AT and (block := next(blocks, b"")):
+        first += block
+    return chain([first], blocks), choose_layout(first, settings, in_folder=in_folder)
 
 
 def choose_layout(first: bytes, settings: TextSettings, *, in_folder: bool) -> str:
@@ -192,7 +197,8 @@ def _forced_end(text: bytes) -> int:
     return max(place, 1)
 
 
-def _documents(blocks: Iterator[bytes], layout: str) -> Iterator[DocumentBatch]:
+def split_documents(blocks: Iterator[bytes], layout: str) -> Iterator[DocumentBatch]:
+    """Cut blocks of text into documents."""
     rest = b""
     for block in blocks:
         text = rest + block if rest else block

@@ -267,16 +267,34 @@ def _wrong_byte(
 ) -> InputError:
     """The error for a wrong byte: its position and what to do; `sample` may show the encoding."""
     where = f"{name} is not {encoding} at byte {offset:,} ({reason}); "
-    for found in ("utf-8", "gb18030"):
-        if found != encoding.lower() and _reads_as(sample, found):
-            return InputError(
-                f"{where}it reads as {found}: try --encoding {found} (it holds for every file; "
-                "convert those in another encoding, for instance with iconv)."
-            )
+    if found := _other_encoding(sample, encoding):
+        return InputError(
+            f"{where}it reads as {found}: try --encoding {found} (it holds for every file; "
+            "convert those in another encoding, for instance with iconv)."
+        )
     return InputError(
         f"{where}choose its encoding with --encoding (cp1252 for much Western European text) or "
         "fix it; --errors replace reads a corpus, but not labelled rows, with replacements."
     )
+
+
+def _other_encoding(sample: bytes, encoding: str) -> str:
+    """The encoding, not the given one, in which bytes read as text; "" if none is likely."""
+    others = (found for found in ("utf-8", "gb18030") if found != encoding.lower())
+    return next((found for found in others if _reads_as(sample, found)), "")
+
+
+def check_encoding(source: Source, settings: TextSettings) -> None:
+    """Raise an error for a file that starts as text in another encoding.
+
+    With replacements for invalid bytes, most of it would be lost.
+    """
+    encoding, sample = codecs.lookup(settings.encoding).name, next(source.blocks(), b"")
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeDecodeError as error:
+        if _other_encoding(sample, encoding):
+            raise _wrong_byte(source.name, error.start, encoding, error.reason, sample) from None
 
 
 def _reads_as(sample: bytes, encoding: str) -> bool:

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def segment(
     if is_frame(corpus):
         records = _cut(documents.read_frame(corpus, settings), settings, workers, on_bytes)
         return _not_empty(records, "the frame")
-    names = _as_names(corpus)
+    names = as_names(corpus)
     if names is None:
         records = _from_iterable(_checked(corpus), settings, workers, on_bytes)
         return _not_empty(records, "the iterable")
@@ -79,7 +79,7 @@ def read(corpus: Any, settings: TextSettings) -> Iterator[DocumentBatch]:
         return corpus.batches()
     if is_frame(corpus):
         return documents.read_frame(corpus, settings)
-    names = _as_names(corpus)
+    names = as_names(corpus)
     if names is None:
         return _read_iterable(_checked(corpus), settings)
     return _read_files(names, settings)
@@ -122,7 +122,7 @@ def _checked(corpus: Any) -> Iterable[Any]:
     return SeriesTexts(corpus) if is_series(corpus) else corpus
 
 
-def _as_names(corpus: Any) -> list[str | Path] | None:
+def as_names(corpus: Any) -> list[str | Path] | None:
     """The names in `corpus`, or None if it is an iterable of text.
 
     A str or Path is a name, and so is every item of a list of Path. A list of str holds documents
@@ -149,7 +149,7 @@ def source_names(corpus: Any) -> list[str]:
     """The names of files or folders without the path to them, or a description; at most ten."""
     if corpus is None:
         return [BUILT_IN]
-    names = _as_names(corpus)
+    names = as_names(corpus)
     if names is None:
         return ["given in Python"]
     told = [
@@ -174,12 +174,12 @@ def reads_once(corpus: Any) -> bool:
     """Whether a second reading would find nothing: a pipe, standard input, a generator."""
     if corpus is None or isinstance(corpus, Spool):
         return False
-    return isinstance(corpus, Iterator) if _as_names(corpus) is None else not _files_of(corpus)
+    return isinstance(corpus, Iterator) if as_names(corpus) is None else not _files_of(corpus)
 
 
 def _files_of(corpus: Any) -> list[Path] | None:
     """The files of a corpus; None for iterables, and where a pipe gives its text once."""
-    names = _as_names(corpus)
+    names = as_names(corpus)
     if names is None:
         return None
     paths = [Path(source.path) for source in find_sources(names) if source.path != STDIN]
@@ -368,17 +368,26 @@ def _sentence(numbered: tuple[int, Any]) -> str:
 
 # ---- threads ------------------------------------------------------------------------------
 
+
+class _Sized(Protocol):
+    """A batch of anything that knows how many bytes of input it took."""
+
+    @property
+    def num_bytes(self) -> int: ...
+
+
+Batch = TypeVar("Batch", bound=_Sized)
 Result = TypeVar("Result")
 
 
 def read_ahead(
-    batches: Generator[DocumentBatch, None, None], size: int = 2
-) -> Generator[DocumentBatch, None, None]:
+    batches: Generator[Batch, None, None], size: int = 2
+) -> Generator[Batch, None, None]:
     """Read in a separate thread, at most `size` batches ahead."""
-    line: queue.Queue[DocumentBatch | BaseException | None] = queue.Queue(size)
+    line: queue.Queue[Batch | BaseException | None] = queue.Queue(size)
     is_closed = threading.Event()
 
-    def put(item: DocumentBatch | BaseException | None) -> bool:
+    def put(item: Batch | BaseException | None) -> bool:
         while not is_closed.is_set():
             try:
                 line.put(item, timeout=0.1)
@@ -409,14 +418,14 @@ def read_ahead(
 
 
 def each_batch(
-    batches: Iterable[DocumentBatch],
-    work: Callable[[DocumentBatch], Result],
+    batches: Iterable[Batch],
+    work: Callable[[Batch], Result],
     workers: int,
     on_bytes: Callable[[int], None] | None,
 ) -> Generator[Result, None, None]:
     """Apply `work` to batches in `workers` threads; yield results in order, few at a time."""
 
-    def finish(batch: DocumentBatch) -> tuple[Result, int]:
+    def finish(batch: Batch) -> tuple[Result, int]:
         return work(batch), batch.num_bytes
 
     with ThreadPoolExecutor(workers) as pool:

@@ -47,6 +47,11 @@ class Record(NamedTuple):
     where: str
     problem: str = ""
 
+    @property
+    def number(self) -> int:
+        """The number of its line or row, which `where` ends with."""
+        return int(self.where.rpartition(" ")[2].replace(",", ""))
+
 
 @dataclass
 class FileTable:
