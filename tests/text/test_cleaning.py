@@ -58,7 +58,7 @@ def test_exact_and_near_duplicates_of_earlier_rows(place):
     assert removed_by(report) == {"duplicates": (1, 0), "near_duplicates": (1, 0)}
     assert report.is_kept.tolist() == [True, True, False, False, True]
     (sample,) = report.rules["near_duplicates"].samples
-    assert (sample.place.line, sample.like.line, sample.similarity) == (4, 1, 1.0)
+    assert (sample.place.line, sample.like.line, sample.similarity) == (3, 0, 1.0)
     loose = sememe.clean(rows, threshold=0.3)
     assert loose.is_kept.tolist() == [True, True, False, False, False]
     assert sememe.clean(rows, duplicates=False, near_duplicates=False).is_kept.all()
@@ -66,7 +66,7 @@ def test_exact_and_near_duplicates_of_earlier_rows(place):
 
 def test_chinese_is_compared_by_characters(place):
     rows = [CHINESE, CHINESE.replace("，", " "), CHINESE.replace("小动物", "小狗"), OTHERS[0]]
-    report = sememe.clean(rows, threshold=0.7)
+    report = sememe.clean(rows, threshold=0.5)
     assert report.is_kept.tolist() == [True, False, False, True]
     assert sememe.clean(["我在北京大学读书", "我在南京大学读书"]).is_kept.all()
 
@@ -120,7 +120,7 @@ def test_lines_of_many_documents(place):
 
 def test_text_broken_at_a_fixed_width_keeps_its_sentences(place):
     paragraphs = [
-        f"It was a long and rather cold winter in the year of the {number}th\nking, as they say in\n"
+        f"It was a long and rather cold winter in the year of the {number}th\nking as they say in\n"
         for number in range(30)
     ]
     paragraphs += ["They had lived in the house by the river since the year of\n1859.\n"]
@@ -256,6 +256,19 @@ def test_columns_are_named_or_numbered(place):
     ]
 
 
+def test_data_frames(place):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([*ROWS, {"id": 11, "text": "ok", "label": "e", "score": 1.0}])
+    report = sememe.clean(frame["text"])
+    assert frame[report.is_kept]["id"].tolist() == [7, 9, 11]
+    assert report.rules["duplicates"].samples[0].place.line == 1  # numbered as in Python
+    sememe.clean(frame.rename(columns={"text": "body"}), "out.csv", columns={"text": "body"})
+    assert pd.read_csv("out.csv")["body"].tolist()[1:] == [
+        'He said "café", and, then\nhe went',
+        "ok",
+    ]
+
+
 def test_gb18030(place):
     rows = [CHINESE, CHINESE, "第二行是别的内容，和第一行没有关系。"]
     Path("in.txt").write_bytes("\r\n".join(rows).encode("gb18030"))
@@ -276,7 +289,7 @@ def test_another_encoding_is_noticed(place):
     with pytest.warns(UserWarning, match="encoding"):
         report = sememe.clean("in.txt")
     assert removed_by(report)["broken"] == (10, 0)
-    with pytest.raises(InputError, match="in.txt is not UTF-8"):
+    with pytest.raises(InputError, match=r"in\.txt is not UTF-8"):
         sememe.clean("in.txt", errors="strict")
     assert sememe.clean("in.txt", encoding="latin-1", near_duplicates=False).is_kept.all()
 
@@ -373,7 +386,7 @@ def test_empty_and_bad_input(place):
     Path("empty.txt").write_text("\n \n")
     Path("bad.jsonl").write_text('{"text": "a good row of text"}\n{"text": 5}\nnot json\n')
     Path("ragged.csv").write_text("text,label\na good row,x\nanother row\n")
-    with pytest.raises(InputError, match="no row in empty.txt"):
+    with pytest.raises(InputError, match=r"no row in empty\.txt"):
         sememe.clean("empty.txt", "out.txt")
     with pytest.raises(InputError, match="no row in the iterable"):
         sememe.clean(iter([]))
@@ -394,7 +407,7 @@ def test_empty_and_bad_input(place):
 def test_bad_options_and_outputs(place):
     Path("in.txt").write_text(f"{SENTENCE}\n")
     Path("there.txt").write_text("precious")
-    with pytest.raises(WriteError, match="there.txt exists"):
+    with pytest.raises(WriteError, match=r"there\.txt exists"):
         sememe.clean("in.txt", "there.txt")
     with pytest.raises(WriteError, match="part of the corpus"):
         sememe.clean("in.txt", "in.txt", overwrite=True)
@@ -419,7 +432,7 @@ def test_all_rows_removed_is_told(place):
 
 
 def test_a_failure_in_the_midst_leaves_nothing(place, monkeypatch):
-    Path("in.txt").write_text("\n".join(messy_rows(100)), "utf-8")
+    Path("in.txt").write_text("\n".join(messy_rows(1_000)), "utf-8")
     Path("out.txt").write_text("before")
 
     def fail(*_: object) -> None:

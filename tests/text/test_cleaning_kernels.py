@@ -17,10 +17,12 @@ from sememe.text.cleaning.fingerprints import MOST_KEPT, bands_and_rows, fingerp
 from sememe.text.cleaning.lines import LineCounts, line_hashes, split
 
 PIECES = [
-    "the", "cat", "Sat", " ", "  ", "\t", ",", ".", "!", "don't", "café", "e\u0301", "ＡＢ", "北京",
-    "我爱", "。", "，", "か", "한국", "Привет", "12", "3.5", "👍", "€5", "x+y", "½", "\u00ad", "\u200d",
-    "<p>", "</p>", "&amp;", "&#8212;", "{{", "[[", "http://a.b/c", "www.x.y", "wwww.", "Ã©", "É”", "â€™",
-    "РџСЂ", "ä¸\xad", "ÖÐ¹úÈË", "鍏充簬", "锟斤拷", "\x93", "\0", "\r", "\ufffd", "\ufeff", "𠀀", "|", "=",
+    "the", "cat", "Sat", " ", "  ", "\t", ",", ".", "!", "don't", "café", "e\u0301", "ＡＢ",
+    "北京", "我爱", "。", "，", "か", "한국", "Привет", "12", "3.5", "👍", "€5", "x+y", "½",
+    "\u00ad", "\u200d", "<p>", "</p>", "&amp;", "&#8212;", "{{", "[[", "http://a.b/c", "www.x.y",
+    "wwww.", "Ã©", "É”", "â€™", "РџСЂ", "ä¸\xad", "ÖÐ¹úÈË", "鍏充簬", "锟斤拷", "\x93", "\0",
+    "\r", "\ufffd",
+    "\ufeff", "𠀀", "|", "=",
 ]  # fmt: skip
 lines = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 texts = st.lists(lines, min_size=1, max_size=6)

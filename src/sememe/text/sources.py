@@ -10,6 +10,7 @@ import codecs
 import glob
 import lzma
 import os
+import re
 import sys
 import warnings
 import zlib
@@ -232,6 +233,7 @@ _WIDE_MARKS = (
 _MOST_LOST = 0.1
 _MAX_BYTES = 1 << 26  # of a file that is read whole
 _REPLACEMENT = "\ufffd".encode()
+_FOREIGN_RUN = re.compile(r"[^\x00-\x7f]+")
 _CHINESE_MARKS = "，。、：；！？“”（）《》"
 
 
@@ -301,18 +303,21 @@ def _reads_as(sample: bytes, encoding: str) -> bool:
     """Whether `sample`, perhaps cut within a character, is non-ASCII text in an encoding.
 
     GB18030 accepts nearly any bytes: most characters must be in common use, and some of them from
-    the second half of the common ones, where Korean and Japanese bytes do not come.
+    the second half of the common ones, where Korean and Japanese bytes do not come. Chinese comes
+    in runs; accents of Latin-1 would be single characters.
     """
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(sample[: 1 << 16])
     except UnicodeDecodeError:
         return False
-    foreign = [char for char in text if not char.isascii()]
+    runs = _FOREIGN_RUN.findall(text)
+    foreign = "".join(runs)
     num_common = sum("\u4e00" <= char <= "\u9fff" or char in _CHINESE_MARKS for char in foreign)
     if not foreign or encoding == "utf-8":
         return bool(foreign)
     num_late = sum(0xC9 <= char.encode(encoding)[0] <= 0xD7 for char in foreign)
-    return num_common > 0.9 * len(foreign) and num_late > 0.1 * len(foreign)
+    is_common = num_common > 0.9 * len(foreign) and num_late > 0.1 * len(foreign)
+    return is_common and len(foreign) >= 2 * len(runs)
 
 
 def _noting_loss(blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:

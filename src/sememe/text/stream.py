@@ -65,7 +65,7 @@ def segment(
         return _not_empty(records, "the frame")
     names = as_names(corpus)
     if names is None:
-        records = _from_iterable(_checked(corpus), settings, workers, on_bytes)
+        records = _from_iterable(as_items(corpus), settings, workers, on_bytes)
         return _not_empty(records, "the iterable")
     records = _cut(_read_files(names, settings), settings, workers, on_bytes)
     return _not_empty(records, ", ".join(map(str, names)))
@@ -81,7 +81,7 @@ def read(corpus: Any, settings: TextSettings) -> Iterator[DocumentBatch]:
         return documents.read_frame(corpus, settings)
     names = as_names(corpus)
     if names is None:
-        return _read_iterable(_checked(corpus), settings)
+        return _read_iterable(as_items(corpus), settings)
     return _read_files(names, settings)
 
 
@@ -116,7 +116,8 @@ class Spool:
                 yield DocumentBatch(text, ends, None, len(text))
 
 
-def _checked(corpus: Any) -> Iterable[Any]:
+def as_items(corpus: Any) -> Iterable[Any]:
+    """The items of a corpus that names no files."""
     if not isinstance(corpus, Iterable) or isinstance(corpus, Mapping):
         raise InputError(f"A corpus is a path or an iterable; this one is {kind_of(corpus)}.")
     return SeriesTexts(corpus) if is_series(corpus) else corpus

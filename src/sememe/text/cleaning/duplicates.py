@@ -152,6 +152,8 @@ def _equal(keys: np.ndarray, is_open: np.ndarray) -> Iterator[tuple[np.ndarray, 
     for part in range(num_parts):
         is_own = is_open if num_parts == 1 else is_open & (keys % num_parts == part)
         documents = np.flatnonzero(is_own).astype(np.uint32)
+        if not len(documents):
+            continue
         own = keys[documents]
         order = np.argsort(own, kind="stable")
         own, documents = own[order], documents[order]

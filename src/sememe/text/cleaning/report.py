@@ -24,7 +24,7 @@ _LONGEST_SAMPLE = 100  # characters
 
 
 class Place(NamedTuple):
-    """A file (or "" for items of an iterable) and a line, row or item of it, from 1 on."""
+    """A file and a line or row of it, from 1 on; or "" and an item of Python data, from 0 on."""
 
     file: str
     line: int

@@ -26,7 +26,7 @@ from sememe.text.sources import (
     check_encoding,
     gathered,
 )
-from sememe.text.tables import Record, open_table, unflat
+from sememe.text.tables import FileTable, Record, open_table, unflat
 
 PLACE = np.dtype([("source", np.int32), ("line", np.int64)])
 _LONGEST_LINE = 1 << 28  # bytes of a line if there is no other limit
@@ -94,7 +94,7 @@ def read_source(
     is_binary = source.format_ending in PARQUET_ENDINGS
     if config.errors == "replace" and not is_binary and Path(found.path).is_file():
         check_encoding(Source(found.path), config.text_settings)
-    batches = _read_table if is_table(found) else _read_plain
+    batches = _read_file if is_table(found) else _read_plain
     for batch in batches(number, source, found.in_folder, config):
         yield batch._replace(num_bytes=source.num_read)
         source.num_read = 0
@@ -153,20 +153,26 @@ def _shortened(blocks: Iterator[bytes], name: str, config: CleanConfig) -> Itera
 # ---- tables and iterables ------------------------------------------------------------------
 
 
-def _read_table(
+def _read_file(
     number: int, source: Source, in_folder: bool, config: CleanConfig
 ) -> Iterator[RowBatch]:
-    settings = config.text_settings
-    column = settings.text_column
+    column = config.text_settings.text_column
 
     def is_header(first: list[str], _: list[list[str]]) -> bool:
         return not column.isdecimal() or column in [cell.strip() for cell in first]
 
-    table = open_table(source, settings, is_header)
+    return read_table(open_table(source, config.text_settings, is_header), number, config)
+
+
+def read_table(
+    table: FileTable, number: int, config: CleanConfig
+) -> Generator[RowBatch, None, None]:
+    """The rows of a table; `number` is that of its source."""
+    column = config.text_settings.text_column
     if table.columns and column not in table.columns:
         columns = ", ".join(map(repr, table.columns[:20]))
         raise InputError(
-            f"{source.name} has no column {column!r}; its columns are {columns} "
+            f"{table.name} has no column {column!r}; its columns are {columns} "
             "(choose one with --column text=NAME)."
         )
     texts = ((record, *_text(record, column)) for record in table.records)
@@ -207,8 +213,8 @@ def set_text(cells: dict[str, Any], column: str, text: str) -> None:
 
 
 def read_items(batches: Iterable[DocumentBatch]) -> Generator[RowBatch, None, None]:
-    """The documents of an iterable as rows, numbered from 1."""
-    start = 1
+    """The documents of an iterable as rows, numbered from 0, as in Python."""
+    start = 0
     for own in batches:
         places = np.zeros(len(own.ends), PLACE)
         places["line"] = np.arange(start, start + len(places))

@@ -7,6 +7,7 @@ result does not depend on the number of workers.
 
 from __future__ import annotations
 
+import glob
 import os
 import pickle
 import warnings
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sememe.errors import InputError, OptionError, WriteError
+from sememe.frames import is_frame
 from sememe.machine import cache_dir
 from sememe.options import changed
 from sememe.progress import Reporter, as_reporter
@@ -48,14 +50,25 @@ from sememe.text.cleaning.rows import (
     read_items,
     read_rows,
     read_source,
+    read_table,
     set_text,
 )
 from sememe.text.cleaning.worker import Workers
-from sememe.text.sources import STDIN, TEXT_ENDINGS, FoundSource, Source, find_sources
-from sememe.text.stream import Spool, as_names, each_batch, read, read_ahead, reads_once
-from sememe.text.tables import parquet_types
+from sememe.text.sources import (
+    ENDINGS,
+    STDIN,
+    TEXT_ENDINGS,
+    FoundSource,
+    Source,
+    exists,
+    find_sources,
+    format_ending,
+)
+from sememe.text.stream import Spool, as_items, as_names, each_batch, read, read_ahead
+from sememe.text.tables import frame_table, parquet_types
 
-_MANY_BROKEN = 0.1  # of the rows: the encoding may be wrong
+_LOOKED_AT = 100  # items of a list
+_FEW, _MANY_BROKEN = 10, 0.1  # rows, or their share: the encoding may be wrong
 _REMOVED_TYPES = {
     "file": str, "line": int, "rule": str, "like_file": str, "like_line": int,
     "similarity": float, "text": str,
@@ -73,10 +86,10 @@ def clean(
 ) -> CleanReport:
     """Remove repeated, broken and useless rows and lines of a corpus, and report what they were.
 
-    `corpus` is one or several paths, folders or globs, "-" for standard input, or an iterable of
-    str. `out` is a text file or a table (.csv, .tsv, .jsonl, .parquet), which keeps the other
-    columns; without it nothing is written. `removed` is a table for what was removed. The options
-    are those of CleanConfig.
+    `corpus` is one or several paths, folders or globs, "-" for standard input, an iterable of str,
+    a Series or a DataFrame. `out` is a text file or a table (.csv, .tsv, .jsonl, .parquet), which
+    keeps the other columns; without it nothing is written. `removed` is a table for what was
+    removed. The options are those of CleanConfig.
     """
     config = changed(CleanConfig(), "clean", options)
     out, removed = (Path(path) if path is not None else None for path in (out, removed))
@@ -87,13 +100,28 @@ def clean(
         return _Cleaning(corpus, out, config, folder, as_reporter(progress)).run(removed)
 
 
+def _names_in(corpus: Any) -> list[str | Path] | None:
+    """The names of files in a corpus; None for texts, also for a list of single words."""
+    names = None if is_frame(corpus) else as_names(corpus)
+    if names is None or not isinstance(corpus, (list, tuple)):
+        return names
+    could_be = (
+        isinstance(name, Path)
+        or format_ending(Path(name)) in ENDINGS
+        or glob.has_magic(name)
+        or exists(name)
+        for name in names[:_LOOKED_AT]
+    )
+    return names if any(could_be) else None
+
+
 def _check_outputs(corpus: Any, out: Path | None, removed: Path | None, overwrite: bool) -> None:
     """Raise an error for outputs that cannot be written, before anything is read."""
     if out is not None:
         _text_compression(out)
     if removed is not None:
         table_format(removed, "--removed")
-    names = as_names(corpus)
+    names = _names_in(corpus)
     sources = [] if names is None else [found.path for found in find_sources(names)]
     read_from = {os.path.realpath(path) for path in sources}
     for path in filter(None, (out, removed)):
@@ -140,10 +168,12 @@ class _Cleaning:
         """Make the corpus readable twice."""
         settings = self._config.text_settings
         self._sources: list[FoundSource] = []
-        self._names, self._total, self._items_read = [""], None, None
-        names = as_names(corpus)
+        self._names, self._total = [""], None
+        self._items_read: Any = None
+        names = _names_in(corpus)
         if names is None:
-            self._items_read = Spool(corpus, settings) if reads_once(corpus) else corpus
+            items = corpus if is_frame(corpus) else as_items(corpus)
+            self._items_read = Spool(items, settings) if isinstance(items, Iterator) else items
             return
         found = find_sources(names)
         self._names = [Source(one.path).name for one in found]
@@ -154,7 +184,12 @@ class _Cleaning:
         """All rows in order."""
         if self._items_read is None:
             return read_rows(self._sources, self._config)
-        return read_items(read(self._items_read, self._config.text_settings))
+        if is_frame(self._items_read):
+            return read_table(frame_table(self._items_read), 0, self._config)
+        is_saved = isinstance(self._items_read, Spool)
+        # An iterator is never taken for the names of files.
+        items = self._items_read if is_saved else iter(self._items_read)
+        return read_items(read(items, self._config.text_settings))
 
     def run(self, removed: Path | None) -> CleanReport:
         """Clean the corpus."""
@@ -342,7 +377,7 @@ class _Cleaning:
 
     def _report(self, is_kept: np.ndarray) -> CleanReport:
         num_broken = self._counts[RULES[BROKEN - 1]].rows
-        if num_broken > _MANY_BROKEN * len(is_kept):
+        if num_broken >= max(_FEW, _MANY_BROKEN * len(is_kept)):
             warnings.warn(
                 f"{num_broken:,} of {len(is_kept):,} rows have broken characters: the files may be "
                 "in another encoding (--encoding gb18030, latin-1, …).",
