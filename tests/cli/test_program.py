@@ -38,6 +38,7 @@ COMMANDS = [
     ("train", "seq2seq"),
     ("train", "transformer"),
     *(("train", name) for name, kind in KINDS.items() if kind.options),
+    ("clean",),
     ("neighbors",),
     ("analogy",),
     ("similarity",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from sememe.cli.options import Json, Quiet, expand, flag, paths_of
 from sememe.cli.program import app, echo, examples, print_json, print_table, remark
+from sememe.localization import say, translate
 from sememe.progress import Reporter
 from sememe.text.cleaning.config import CleanConfig
 
@@ -63,11 +65,16 @@ def clean(
     if json:
         print_json(report.to_dict())
         return
-    if counts := report.counts():
+    if counts := _spoken(report.counts()):
         print_table(("rule", "rows", "share", "lines"), counts, always_headed=True)
         echo()
-        print_table(("rule", "place", "text"), report.samples(), always_headed=True)
+        print_table(("rule", "place", "text"), _spoken(report.samples()), always_headed=True)
         echo()
-    echo(report.summary())
+    echo(translate(report.summary()))
     if out is not None:
         remark(f"Wrote {report.num_kept:,} rows to {out}", quiet)
+
+
+def _spoken(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows that start with a rule, whose name a person reads in her language."""
+    return [(say(rule), *others) for rule, *others in rows] if sys.stdout.isatty() else rows

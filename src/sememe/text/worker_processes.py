@@ -104,7 +104,7 @@ class WorkerProcess:
 
 
 class WorkerProcesses(AbstractContextManager["WorkerProcesses"]):
-    """Processes started as threads ask for them, at most one for each thread that asks."""
+    """Processes started when threads need them, at most one for each thread."""
 
     def __init__(self, module: str, purpose: str, first: Any) -> None:
         self._start = module, purpose, first

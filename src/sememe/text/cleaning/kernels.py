@@ -37,7 +37,7 @@ NUM_ENCODINGS = 10
 GARBLED_HAN, ALWAYS = 1 << 30, 1 << 31
 LATIN_RUN = 6  # characters from ¡ to þ in a row: no word of a Western language, but GBK as Latin-1
 MOST_LETTERS = 12  # of a line that could be a page number
-LONG_LINE = 40  # characters; a longer one without a full stop goes on in the next line
+LONG_LINE = 40  # characters; a longer one without a full stop continues in the next line
 
 
 @kernel
@@ -140,7 +140,7 @@ def count_lines(hashes, documents, first, keys, counts, last, num_used):
     """Count the documents of each line from `first` on; stop where three quarters are used.
 
     `keys`, `counts` and `last` (the last document of the line) are an open-addressing table whose
-    size is a power of two; 0 is no key. Gives the next line and the number of used slots.
+    size is a power of two; a key is never 0. Gives the next line and the number of used slots.
     """
     mask = np.uint64(len(keys) - 1)
     limit = len(keys) - len(keys) // 4

@@ -1,7 +1,7 @@
 """Judge the lines of a batch of documents: which are removed, and which are repaired.
 
-A kernel looks at every line and marks the few that need a closer look in Python. A line that goes
-on from a long line before it, in text broken at a fixed width, is never judged alone: "1859." may
+A kernel looks at every line and marks the few that need a closer look in Python. A line that
+continues a long line before it, in text broken at a fixed width, is never judged alone: "1859." may
 end a sentence there.
 """
 
@@ -44,7 +44,7 @@ _MARKUP = re.compile(
 )
 _INLINE = "a|abbr|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strong|sub|sup|tt|u|var"
 _BLOCK = (
-    "article|aside|blockquote|body|br|button|center|dd|div|dl|dt|figure|footer|form|h[1-6]|head"
+    "article|aside|blockquote|body|br|button|center|dd|div|dl|dt|footer|form|h[1-6]|head"
     "|header|hr|html|iframe|img|input|label|li|link|main|meta|nav|ol|option|p|pre|script|section"
     "|select|style|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul|video"
 )
@@ -78,9 +78,9 @@ class Lines(NamedTuple):
         """Whether a line stands by itself, because the one before it is complete."""
         from sememe.text.cleaning.kernels import OPEN
 
-        goes_on = (self.flags[:-1] & OPEN > 0) & ~self.is_blank[:-1]
-        goes_on &= self.documents[1:] == self.documents[:-1]
-        return np.concatenate(([True], ~goes_on))[: len(self.starts)]
+        is_open = (self.flags[:-1] & OPEN > 0) & ~self.is_blank[:-1]
+        is_open &= self.documents[1:] == self.documents[:-1]
+        return np.concatenate(([True], ~is_open))[: len(self.starts)]
 
     def num_filled(self, num_documents: int) -> np.ndarray:
         """The number of lines of each document that are not blank."""
@@ -180,7 +180,7 @@ class LineCounts:
         self._num_used = kernels.move_counts(*old, least, self._keys, self._counts, self._last)
 
     def repeated(self, least: int) -> np.ndarray:
-        """The hashes, in rising order, of lines in at least so many documents."""
+        """The hashes, in rising order, of lines in at least this many documents."""
         return np.sort(self._keys[self._counts >= least])
 
 

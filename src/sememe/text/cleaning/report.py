@@ -19,6 +19,11 @@ RULES = (
     INVALID, EMPTY, TOO_LONG, REPEATED_LINES, BROKEN, LINKS, PAGE_NUMBERS, MARKUP, TOO_SHORT,
     LANGUAGE, DUPLICATES, NEAR_DUPLICATES,
 ) = range(1, len(RULES) + 1)  # fmt: skip
+# Their names for people.
+TOLD = {rule: rule for rule in RULES} | {
+    "too_long": "too long", "repeated_lines": "repeated lines", "page_numbers": "page numbers",
+    "too_short": "too short", "near_duplicates": "near-duplicates",
+}  # fmt: skip
 NUM_SAMPLES = 3
 _LONGEST_SAMPLE = 100  # characters
 
@@ -90,19 +95,19 @@ class CleanReport:
             "rules": rules, "options": self.options,
         }  # fmt: skip
 
-    def counts(self) -> list[tuple[str, str, str, str]]:
+    def counts(self) -> list[tuple[str, ...]]:
         """Rule, rows, their share and lines, for rules that removed something."""
         return [
-            (told(name), f"{own.rows:,}", f"{own.rows / max(self.num_rows, 1):.1%}",
+            (TOLD[name], f"{own.rows:,}", f"{own.rows / max(self.num_rows, 1):.1%}",
              f"{own.lines:,}")
             for name, own in self.rules.items()
             if own.rows or own.lines
         ]  # fmt: skip
 
-    def samples(self) -> list[tuple[str, str, str]]:
+    def samples(self) -> list[tuple[str, ...]]:
         """Rule, place and shortened text of some of the removals."""
         return [
-            (told(name), _told_place(own), shortened(own.text))
+            (TOLD[name], _told_place(own), shortened(own.text))
             for name, count in self.rules.items()
             for own in count.samples
         ]
@@ -121,11 +126,6 @@ class CleanReport:
     def _repr_html_(self) -> str:
         """The counts as a table, for notebooks."""
         return html_table(("rule", "rows", "share", "lines"), self.counts(), self.summary())
-
-
-def told(rule: str) -> str:
-    """The name of a rule for people."""
-    return rule.replace("near_", "near-").replace("_", " ")
 
 
 def _told_place(own: Removed) -> str:

@@ -26,7 +26,7 @@ from sememe.machine import cache_dir
 from sememe.options import changed
 from sememe.progress import Reporter, as_reporter
 from sememe.storage.folder import scratch_folder, write_errors, write_file
-from sememe.storage.tables import check_free, compressed, table_format, write_table
+from sememe.storage.tables import FORMATS, check_free, compressed, table_format, write_table
 from sememe.text.cleaning.batches import CleanBatch, clean_batch
 from sememe.text.cleaning.config import CleanConfig
 from sememe.text.cleaning.duplicates import NONE, Column, Duplicates, Repeats
@@ -141,6 +141,8 @@ def _text_compression(out: Path) -> str | None:
     ending = Source(out).format_ending
     if ending in TEXT_ENDINGS:
         return "" if out.suffix.lower() == ending else out.suffix.lower()
+    if ending not in FORMATS:
+        raise OptionError(f"--out {out.name} must end in .txt or {', '.join(FORMATS)}.")
     table_format(out)
     return None
 

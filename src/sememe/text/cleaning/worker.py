@@ -19,7 +19,7 @@ from sememe.text.worker_processes import WorkerProcesses, serve
 Task = Literal["repair", "language"]
 
 _FEW = 64  # lines or texts that are not worth a process
-# Languages that the model tells apart, but that a user may mean by one code or confuse.
+# Languages that the model distinguishes, but that a user may mean by one code or confuse.
 _ALIKE = {
     "ar": {"ary", "arz"}, "no": {"nn"}, "zh": {"wuu", "yue"}, "id": {"ms"}, "ms": {"id"},
     "hr": {"bs", "sr"}, "sr": {"hr", "bs"}, "bs": {"hr", "sr"},
@@ -60,7 +60,7 @@ class Worker:
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """The worker of this process for a few texts, and as many processes as threads ask for many."""
+    """The worker of this process for a few texts, and as many processes as threads have many."""
 
     def __init__(self, languages: Sequence[str], num_workers: int) -> None:
         self._own = Worker(languages)
