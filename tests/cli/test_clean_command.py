@@ -31,8 +31,8 @@ def corpus(place: Path) -> Path:
 def test_the_report_and_the_file(corpus):
     output = run("in.txt", "--out", "out.txt", "--quiet")
     assert "duplicates\t1\t16.7%\t0\n" in output
-    assert f"near-duplicates\tin.txt:3 like 1 (100%)\t{TEXT.title()}!\n" in output
-    assert "Kept 2 of 6 rows, repaired 1 lines." in output and "Wrote" not in output
+    assert f"near-duplicates\tin.txt:3 ≈ 1 (100%)\t{TEXT.title()}!\n" in output
+    assert "Kept 2 of 6 lines, repaired 1 lines." in output and "Wrote" not in output
     assert Path("out.txt").read_text("utf-8") == f"{TEXT}\nthe café is open\n"
 
 
@@ -45,7 +45,7 @@ def test_json_and_no_output(corpus):
 
 
 def test_standard_input(corpus):
-    assert "Kept 1 of 2 rows" in run("-", "--quiet", input=f"{TEXT}\n{TEXT}\n")
+    assert "Kept 1 of 2 lines" in run("-", "--quiet", input=f"{TEXT}\n{TEXT}\n")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ ACCEPTED = {
         "minn", "noise_exponent",
         "noise_power", "num_highways", "output_clip", "patience", "phrases", "predicate_column",
         "random_share", "reader_width", "repeated_lines", "restrict_vocab", "rows",
-        "sample", "seed", "smoothing", "start_epochs", "steps", "temperature", "threshold", "tokens", "top_k", "top_p",
+        "sample", "seed", "smoothing", "start_epochs", "steps", "temperature", "threshold",
+        "tokens", "top_k", "top_p",
         "unfreeze_every", "validation_share", "warmup", "weight_decay", "workers",
     },
 }  # fmt: skip

@@ -131,6 +131,16 @@ def ask_corpus(place: Path, questions: Sequence[str]) -> dict[str, Any]:
     return {"content": [len(found), random.Random(b"".join(found)).random()]}
 
 
+def ask_clean(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Clean a corpus with every rule, and write what remains."""
+    out = place.with_name(f"{place.name}.cleaned.jsonl")
+    try:
+        report = sememe.clean(place, out, overwrite=True, keep_language="en,zh", skip_bad=True)
+        return {"content": [report.to_dict()["kept"], len(out.read_bytes())]}
+    finally:
+        out.unlink(missing_ok=True)
+
+
 @cache
 def _opened(path: Path) -> Any:
     return sememe.load(path)
@@ -477,7 +487,8 @@ def subjects(root: Path) -> dict[str, Subject]:
         else:
             found.append(Subject(place.name, place, ask_model, tuple(CALLS)))
     found += [
-        Subject(place.name, place, ask_corpus, is_stream=True)
+        Subject(f"{name}{place.name}", place, ask, is_stream=True)
+        for name, ask in (("", ask_corpus), ("clean-", ask_clean))
         for place in sorted((root / "texts").iterdir())
     ]
     for name, (model, _) in _TABLES.items():

@@ -31,7 +31,8 @@ QUICK = [
     "classifier-quantized", "ngram", "fasttext.bin", "fasttext.vec", "table.floret",
     "classifier.bin", "classifier.ftz", "ngram.arpa", "vectors.txt", "vectors.bin.gz",
     "vectors.glove", "tokenizer-wordpiece", "tokenizer-bpe", "corpus.txt", "corpus.jsonl",
-    "corpus.csv", "corpus.txt.gz", "corpus.csv.zst", "questions-pairs.tsv",
+    "corpus.csv", "corpus.txt.gz", "corpus.csv.zst", "clean-corpus.txt", "clean-corpus.csv",
+    "questions-pairs.tsv",
     "questions-analogies.txt", "questions-odd.txt", "token-store", "kernel-cache",
 ]  # fmt: skip
 

@@ -12,6 +12,7 @@ import typer
 from sememe.cli.options import Json, Quiet, expand, flag, paths_of
 from sememe.cli.program import app, echo, examples, print_json, print_table, remark
 from sememe.localization import say, translate
+from sememe.notebook import aligned
 from sememe.progress import Reporter
 from sememe.text.cleaning.config import CleanConfig
 
@@ -65,10 +66,11 @@ def clean(
     if json:
         print_json(report.to_dict())
         return
-    if counts := _spoken(report.counts()):
-        print_table(("rule", "rows", "share", "lines"), counts, always_headed=True)
+    if counts := report.counts():
+        headings = "rule", "rows removed", "share", "lines removed"
+        print_table(headings, _spoken(counts), always_headed=True)
         echo()
-        print_table(("rule", "place", "text"), _spoken(report.samples()), always_headed=True)
+        _print_samples(report.samples())
         echo()
     echo(translate(report.summary()))
     if out is not None:
@@ -78,3 +80,12 @@ def clean(
 def _spoken(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Rows that start with a rule, whose name a person reads in her language."""
     return [(say(rule), *others) for rule, *others in rows] if sys.stdout.isatty() else rows
+
+
+def _print_samples(samples: list[tuple[str, ...]]) -> None:
+    """Print columns of text, which a table would align to the right."""
+    if not sys.stdout.isatty():
+        print_table(("rule", "place", "text"), samples, always_headed=True)
+        return
+    for line in aligned(_spoken(samples), num_left=3):
+        echo(line)

@@ -81,7 +81,7 @@ def _without_lines(
 ) -> tuple[bytes, np.ndarray, np.ndarray]:
     """The texts without removed lines, with repaired ones, and which of them changed."""
     is_removed = verdict.rules > 0
-    if batch.form == "document":
+    if batch.form in ("paragraph", "file"):
         is_removed |= lines.is_blank  # a blank line ends a document
     is_edited = is_removed.copy()
     is_edited[list(verdict.repaired)] = True

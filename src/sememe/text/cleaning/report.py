@@ -73,6 +73,7 @@ class CleanReport:
 
     num_rows: int
     num_kept: int
+    unit: str  # what a row is: rows, lines, paragraphs or files
     num_repaired: int
     rules: dict[str, RuleCount]
     is_kept: np.ndarray
@@ -90,7 +91,7 @@ class CleanReport:
             for name, count in self.rules.items()
         }
         return {
-            "out": self.out, "rows": self.num_rows, "kept": self.num_kept,
+            "out": self.out, "unit": self.unit, "rows": self.num_rows, "kept": self.num_kept,
             "removed": self.num_rows - self.num_kept, "repaired_lines": self.num_repaired,
             "rules": rules, "options": self.options,
         }  # fmt: skip
@@ -115,9 +116,9 @@ class CleanReport:
     def summary(self) -> str:
         """One sentence."""
         num_lines = sum(own.lines for own in self.rules.values())
-        lines = f", removed {num_lines:,} lines from other rows" if num_lines else ""
+        lines = f", removed {num_lines:,} more lines" if num_lines else ""
         repaired = f", repaired {self.num_repaired:,} lines" if self.num_repaired else ""
-        return f"Kept {self.num_kept:,} of {self.num_rows:,} rows{lines}{repaired}."
+        return f"Kept {self.num_kept:,} of {self.num_rows:,} {self.unit}{lines}{repaired}."
 
     def __str__(self) -> str:
         counts = [f"{name}: {rows} rows, {lines} lines" for name, rows, _, lines in self.counts()]
@@ -125,7 +126,9 @@ class CleanReport:
 
     def _repr_html_(self) -> str:
         """The counts as a table, for notebooks."""
-        return html_table(("rule", "rows", "share", "lines"), self.counts(), self.summary())
+        return html_table(
+            ("rule", "rows removed", "share", "lines removed"), self.counts(), self.summary()
+        )
 
 
 def _told_place(own: Removed) -> str:
@@ -133,7 +136,7 @@ def _told_place(own: Removed) -> str:
         return str(own.place)
     # The line alone is enough in the same file.
     like = own.like.line if own.like.file == own.place.file else own.like
-    return f"{own.place} like {like} ({own.similarity:.0%})"
+    return f"{own.place} ≈ {like} ({own.similarity:.0%})"
 
 
 def shortened(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -30,13 +30,13 @@ from sememe.text.tables import FileTable, Record, open_table, unflat
 
 PLACE = np.dtype([("source", np.int32), ("line", np.int64)])
 _LONGEST_LINE = 1 << 28  # bytes of a line if there is no other limit
-Form = Literal["line", "document", "cell"]
+Form = Literal["line", "paragraph", "file", "cell"]
 
 
 class RowBatch(NamedTuple):
     """N rows: their texts one after the other, places, and the cells of tables.
 
-    A text of the form "line" is a line and of the form "document" some lines, each with its
+    A text of the form "line" is one line, a "paragraph" or "file" some lines, each with its
     newline; a "cell" is text of a table. `problems` says what is wrong with invalid rows.
     """
 
@@ -124,8 +124,7 @@ def _read_plain(
                 places[is_filled],
             )
         if len(places):
-            form: Form = "line" if layout == "line" else "document"
-            yield RowBatch(data.tobytes(), np.cumsum(sizes), places, form)
+            yield RowBatch(data.tobytes(), np.cumsum(sizes), places, cast(Form, layout))
 
 
 def _shortened(blocks: Iterator[bytes], name: str, config: CleanConfig) -> Iterator[bytes]:

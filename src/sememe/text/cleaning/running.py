@@ -69,6 +69,7 @@ from sememe.text.tables import frame_table, parquet_types
 
 _LOOKED_AT = 100  # items of a list
 _FEW, _MANY_BROKEN = 10, 0.1  # rows, or their share: the encoding may be wrong
+_UNITS = {"line": "lines", "paragraph": "paragraphs", "file": "files"}
 _REMOVED_TYPES = {
     "file": str, "line": int, "rule": str, "like_file": str, "like_line": int,
     "similarity": float, "text": str,
@@ -163,6 +164,7 @@ class _Cleaning:
         self._open(corpus)
         self._counts = {rule: RuleCount() for rule in RULES}
         self._num_repaired = 0
+        self._forms: set[str] = set()
         self._places = Column(folder / "places", PLACE)
         self._rules: list[np.ndarray] = [np.empty(0, np.uint8)]
 
@@ -273,6 +275,7 @@ class _Cleaning:
             self._counts[rule].rows += int(num_rows[code])
             self._counts[rule].lines += int(own.num_lines[code])
         self._num_repaired += own.num_repaired
+        self._forms.add(own.rows.form)
 
     def _tell(self, own: CleanBatch, row: int, line: int, rule: int, text: str) -> None:
         """Note a removed row or line."""
@@ -294,9 +297,9 @@ class _Cleaning:
         if self._is_text:
             if own.rows.form == "line":
                 return texts
-            if own.rows.form == "document":
-                return [text + b"\n" for text in texts]
-            return [b" ".join(text.strip().splitlines()) + b"\n" for text in texts]
+            if own.rows.form == "cell":
+                return [b" ".join(text.strip().splitlines()) + b"\n" for text in texts]
+            return [text + b"\n" for text in texts]  # a blank line ends a document
         if own.rows.cells is None:
             return [{"text": text.decode().rstrip("\n")} for text in texts]
         cells = [own.rows.cells[row] for row in rows.tolist()]
@@ -387,8 +390,9 @@ class _Cleaning:
             )
         if not is_kept.any():
             warnings.warn("No row was kept.", stacklevel=2)
+        unit = _UNITS.get(self._forms.pop(), "rows") if len(self._forms) == 1 else "rows"
         return CleanReport(
-            len(is_kept), int(is_kept.sum()), self._num_repaired, self._counts, is_kept,
+            len(is_kept), int(is_kept.sum()), unit, self._num_repaired, self._counts, is_kept,
             None if self._out is None else str(self._out), self._config.to_dict(),
         )  # fmt: skip
 
