@@ -47,9 +47,7 @@ _COMPRESSIONS: dict[str, Callable[[BinaryIO], Any]] = {
 }
 
 
-def table_format(
-    path: Path, others: Sequence[str] = (), option: str = "--out"
-) -> tuple[str, str]:
+def table_format(path: Path, others: Sequence[str] = (), option: str = "--out") -> tuple[str, str]:
     """The endings of a file's name: a format of tables or another, and its compression or ""."""
     endings = [ending.lower() for ending in path.suffixes]
     compression = endings.pop() if endings and endings[-1] in _COMPRESSIONS else ""

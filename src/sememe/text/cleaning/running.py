@@ -121,7 +121,7 @@ def _check_outputs(corpus: Any, out: Path | None, removed: Path | None, overwrit
     if out is not None:
         _text_compression(out)
     if removed is not None:
-        table_format(removed, "--removed")
+        table_format(removed, option="--removed")
     names = _names_in(corpus)
     sources = [] if names is None else [found.path for found in find_sources(names)]
     read_from = {os.path.realpath(path) for path in sources}
