@@ -41,7 +41,6 @@ CAPABILITIES = {
     "encoder": "be fine-tuned",
 }
 
-WORD_BACKBONE = "sememe.models.static.encoder:WordBackbone"
 _TRANSFORMER = "sememe.models.language.encoder:TransformerBackbone"
 _VECTORS = ("embed", "words", "embed_words", "encoder")
 _READER = (*_VECTORS, "next_words", "score")
@@ -61,7 +60,7 @@ class Kind(NamedTuple):
     # older kinds have hand-written commands with further options.
     options: str = ""
     # module:Class that fine-tuning builds on; word vectors if a kind has nothing better
-    backbone: str = WORD_BACKBONE
+    backbone: str = "sememe.models.static.encoder:WordBackbone"
     family: str = ""  # its family on the ladder; the older kinds are planned one by one
     # For its card: the task as Hugging Face names it, and the rows that `predict` takes, if they
     # do not follow from its capabilities.

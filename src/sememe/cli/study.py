@@ -133,9 +133,6 @@ def _rates(text: str) -> list[float]:
         ) from None
 
 
-# What trains in the loop; the others have fixed, measured rates.
-NETWORKS = ("nnlm", "elmo", "ulmfit", "gpt", "bert", "seq2seq", "transformer")
-
 Command = Annotated[
     list[str],
     typer.Argument(
@@ -208,9 +205,16 @@ def _run(context: typer.Context, command: list[str], quiet: bool) -> None:
     """Start the training that the command line describes; errors are those of the command."""
     root = context.find_root()
     name, *own = command
-    if not own or (name != "finetune" and (name != "train" or own[0] not in NETWORKS)):
+    groups: Any = root.command.commands  # type: ignore[attr-defined]
+    # What trains in the loop may have a budget; the others have fixed, measured rates.
+    networks = [
+        kind
+        for kind, one in groups["train"].commands.items()
+        if "budget" in {option.name for option in one.params}
+    ]
+    if not own or (name != "finetune" and (name != "train" or own[0] not in networks)):
         raise OptionError(
-            f"A rate is searched for `train {'|'.join(NETWORKS)}` and `finetune`, "
+            f"A rate is searched for `train {'|'.join(networks)}` and `finetune`, "
             f"not {' '.join(command[:2])!r}."
         )
     with TemporaryDirectory() as scratch:
@@ -218,9 +222,8 @@ def _run(context: typer.Context, command: list[str], quiet: bool) -> None:
             own += ["--out", str(Path(scratch) / "model")]
         if quiet:
             own.append("--quiet")
-        group: Any = root.command.commands[name]  # type: ignore[attr-defined]
-        with group.make_context(name, own, parent=root) as inner:
-            group.invoke(inner)
+        with groups[name].make_context(name, own, parent=root) as inner:
+            groups[name].invoke(inner)
 
 
 def _words(curve: RateCurve) -> list[str]:

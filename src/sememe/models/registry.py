@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sememe.contract import KINDS, WORD_BACKBONE, Model, unsupported
+from sememe.contract import KINDS, Model, unsupported
 from sememe.errors import ArtifactError, OptionError, UnsupportedError, WriteError
 from sememe.machine import imported
 from sememe.models.huggingface.layout import (
@@ -393,7 +393,7 @@ def _write_as(
         return _convert_ngrams(source, target, chosen, progress)
     if kind == "fasttext-classifier" and source.is_dir():
         return _convert_classifier(source, target, format, chosen)
-    is_whole = not _has_rows(kind) or (chosen == "folder" and limit is None)
+    is_whole = not _has_rows(source) or (chosen == "folder" and limit is None)
     if kind in KINDS and not KINDS[kind].has_mapped_words and is_whole:
         return _convert_network(source, target, chosen)
     if chosen == "arpa":
@@ -403,11 +403,12 @@ def _write_as(
     return Converted(chosen, sizes, f"{len(vectors):,} words × {vectors.dim}")
 
 
-def _has_rows(kind: str) -> bool:
-    """Whether the folder of a kind has one vector per word, which a file may take from it."""
-    if kind not in KINDS or Found(kind, "sememe").tasks:
-        return False
-    return "words" in KINDS[kind].capabilities and KINDS[kind].backbone == WORD_BACKBONE
+def _has_rows(source: Path) -> bool:
+    """Whether a model has one vector per word, which a vector file may take from it."""
+    if source.is_file():
+        return is_fasttext(source)
+    tensors = source / TENSORS
+    return tensors.is_file() and bool({"vectors", "input"} & tensor_shapes(tensors).keys())
 
 
 def _format_of(target: str) -> str:
