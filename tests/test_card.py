@@ -92,6 +92,19 @@ def test_a_tokenizer_has_a_card(
     assert len(run_code(place / "tokenizer", monkeypatch)) == 2
 
 
+def test_a_tokenizer_that_python_saves_has_a_card_too(tmp_path: Path) -> None:
+    tokenizer = sememe.SubwordTokenizer.train([ENGLISH], vocab_size=160)
+    tokenizer.save(tmp_path / "tokenizer")
+    card = tmp_path / "tokenizer" / CARD
+    assert f"tokenizer with {tokenizer.vocab_size} tokens" in card.read_text("utf-8")
+    card.write_text("# Mine\n")
+    tokenizer.save(tmp_path / "tokenizer")
+    assert card.read_text() == "# Mine\n"
+    # As a part of a model it has none.
+    tokenizer.save(tmp_path / "model", max_length=64)
+    assert not (tmp_path / "model" / CARD).exists()
+
+
 def test_a_card_says_what_the_model_was_trained_on(place: Path) -> None:
     (place / "texts").mkdir()
     (place / "texts" / "国王.txt").write_text(CHINESE, encoding="utf-8")

@@ -152,18 +152,22 @@ def _card_hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def keep_card(path: Path, scratch: Path) -> None:
-    """Let a README.md that the user wrote in `path` replace ours in `scratch`, which is renamed."""
+def is_users_card(card: Path) -> bool:
+    """Whether a README.md exists and was written or changed by the user."""
     try:
-        text = read_text(path / CARD) if (path / CARD).is_file() else None
+        text = read_text(card) if card.is_file() else None
     except ArtifactError:  # not in UTF-8: not ours
         text = ""
     end = None if text is None else _CARD_END.search(text)
     is_own = text is None or (end is not None and _card_hash(text[: end.start()]) == end[1])
-    if is_own or not (scratch / CARD).exists():
-        return
-    (scratch / CARD).rename(scratch / OTHER_CARD)
-    shutil.copyfile(path / CARD, scratch / CARD)
+    return not is_own
+
+
+def keep_card(path: Path, scratch: Path) -> None:
+    """Let a README.md that the user wrote in `path` replace ours in `scratch`, which is renamed."""
+    if (scratch / CARD).exists() and is_users_card(path / CARD):
+        (scratch / CARD).rename(scratch / OTHER_CARD)
+        shutil.copyfile(path / CARD, scratch / CARD)
 
 
 def _clear_up(path: Path) -> None:

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from sememe.card import card_of
 from sememe.errors import (
     ArtifactError,
     OptionError,
@@ -28,9 +29,12 @@ from sememe.machine import naming_extra
 from sememe.options import Config, changed, option
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import (
+    CARD,
+    is_users_card,
     read_errors,
     read_json,
     reads_artifact,
+    write_card,
     write_json,
     write_text,
 )
@@ -315,6 +319,9 @@ class SubwordTokenizer:
             options["model_max_length"] = max_length
         write_json(folder / "special_tokens_map.json", special)
         write_json(folder / "tokenizer_config.json", options | special)
+        if max_length is None and not is_users_card(folder / CARD):  # a tokenizer by itself
+            known = {"kind": "tokenizer", "tokenizer": self.kind, "vocab_size": self.vocab_size}
+            write_card(folder, card_of(folder, known))
 
     def _vocabulary_texts(self) -> dict[str, str]:
         """The files of the vocabulary alone, by name."""
