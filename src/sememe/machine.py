@@ -313,11 +313,13 @@ def _compiled(function: Callable[..., Any], fastmath: set[str] | bool) -> Callab
 def _is_private(folder: Path) -> bool:
     """Whether a folder (created if missing) is this user's and writable by nobody else."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid == os.getuid():
-            folder.chmod(0o700)
-            return True
-        reason = "it belongs to another user"
+        # The folder above, too: someone who may write there could put another one in its place.
+        for own in (folder.parent, folder):
+            own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if own.stat().st_uid != os.getuid():
+                raise PermissionError("it belongs to another user")
+            own.chmod(0o700)
+        return True
     except OSError as error:
         reason = str(error)
     warnings.warn(

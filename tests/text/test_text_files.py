@@ -129,6 +129,15 @@ def test_plain_text_has_no_labels(tmp_path, words_of):
         words_of(write(tmp_path / "a.txt", "x"), columns={"label": "kind"})
 
 
+def test_columns_of_plain_text_are_not_ignored(tmp_path, words_of):
+    path = write(tmp_path / "a.txt", "id\ttext\n7\tsome words\n")
+    with pytest.raises(InputError, match=r"a\.txt: plain text has no columns"):
+        words_of(path, columns={"text": "text"})
+    write(tmp_path / "b.tsv", "id\tbody\n7\tother words\n")
+    found = words_of([path, tmp_path / "b.tsv"], columns={"text": "body"})
+    assert found[-1] == [["other", "words"]]
+
+
 def test_documents_survive_block_borders(tmp_path, words_of, monkeypatch):
     text = "".join(f"wörd{i} 中文。\n" + ("\n" if i % 7 == 0 else "") for i in range(500))
     path = write(tmp_path / "a.txt", text)

@@ -91,6 +91,13 @@ def read(
     sources: Iterable[FoundSource], settings: TextSettings
 ) -> Generator[DocumentBatch, None, None]:
     """Read every document of every source, in order, in batches of about BATCH_SIZE bytes."""
+    sources = list(sources)
+    files = [Source(found.path) for found in sources]
+    if "text" in settings.columns and not any(file.format_ending in TABLES for file in files):
+        names = ", ".join(file.name for file in files[:3])
+        raise InputError(
+            f"{names}: plain text has no columns; --column is for csv, tsv, jsonl and parquet."
+        )
     # Small files share a batch; one large batch is not copied.
     batches = (batch for found in sources for batch in _read_source(found, settings))
     yield from map(join, gathered(batches, BATCH_SIZE // 2, lambda batch: len(batch.text)))
