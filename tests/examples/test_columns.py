@@ -25,11 +25,13 @@ CHINESE = {
 }
 
 
-def tickets(num: int = 24, topics=TOPICS) -> list[tuple[str, str]]:
+def tickets(num: int = 24, topics=TOPICS, mark="number") -> list[tuple[str, str]]:
     """Texts, each another, with labels that come again."""
     names = list(topics)
+    marks = [str(n) if mark == "number" else "xyz"[n % 3] * n for n in range(num)]
     return [
-        (f"{topics[names[n % len(names)]][n % 2]} ({n})", names[n % len(names)]) for n in range(num)
+        (f"{topics[names[n % len(names)]][n % 2]} ({marks[n]})", names[n % len(names)])
+        for n in range(num)
     ]
 
 
@@ -71,9 +73,10 @@ def test_a_ticket_system_is_read_by_what_its_columns_hold(tmp_path):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_label_first", [False, True])
-def test_names_that_nobody_knows_are_names(tmp_path, header, topics, is_label_first):
+@pytest.mark.parametrize("mark", ["number", "letters"])
+def test_names_that_nobody_knows_are_names(tmp_path, header, topics, is_label_first, mark):
     order = slice(None, None, -1) if is_label_first else slice(None)
-    rows = [row[order] for row in tickets(topics=topics)]
+    rows = [row[order] for row in tickets(topics=topics, mark=mark)]
     path = write(tmp_path / "a.csv", header[order], rows, delimiter=";", encoding="utf-8-sig")
     found, _ = read(path)
     assert len(found) == 24 and found.columns == {"text": header[0], "label": header[1]}
