@@ -57,6 +57,13 @@ def test_mrpc_starts_with_a_byte_order_mark_and_quotes_are_characters(tmp_path):
     )  # fmt: skip
 
 
+def test_scores_with_a_decimal_comma(tmp_path):
+    path = _write(
+        tmp_path, "a.csv", "Nr;Kommentar;Note\n1;ganz gut;2,5\n2;schlecht, leider;-4,75\n"
+    )
+    assert [row.score for row in read_texts(path, kind="regress")] == [2.5, -4.75]
+
+
 def test_stsb_and_scores_without_names(tmp_path):
     named = _write(
         tmp_path, "a.tsv", "index\tgenre\tsentence1\tsentence2\tscore\n0\tx\ta\tb\t4.75\n"
@@ -201,6 +208,7 @@ BAD = [
     ("sentence\tlabel\nfine\t1\nfine\t5\n", "line 3: the label '5' is not among", "classify"),
     ("sentence1\tsentence2\tlabel\na\tb\t1\na\t\t1\n", "line 3: the second text is empty", "pairs"),
     ("sentence1\tsentence2\tscore\na\tb\t1\na\tb\thigh\n", "line 3: the score is not", "regress"),
+    ("sentence1\tsentence2\tscore\na\tb\t1\na\tb\t1,234\n", "line 3: the score is not", "regress"),
     ("sentence1\tsentence2\tscore\na\tb\t1\na\tb\t\n", "line 3: the score is empty", "regress"),
 ]
 

@@ -7,6 +7,7 @@ A right choice is kept as its index from 0; files give it so, from 1, by letter,
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from sememe.text.settings import Errors
 from sememe.text.tables import BLANK, FileTable, Record, is_path, open_tables
 
 _TOLD = 5  # bad rows that are named
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,(\d{1,2}|\d{4,})")
 # What data sets write where people did not agree on a label.
 _NO_GOLD = "-"
 # The cells of columns that each say whether a row has the label that they are named after.
@@ -330,7 +332,9 @@ class _Reader:
     def _score_problem(self, row: TextRow) -> str:
         if not self.labelled or (row.score is not None and math.isfinite(row.score)):
             return ""
-        return "the score is empty" if row.score is None else "the score is not a finite number"
+        return (
+            "the score is empty" if row.score is None else "the score is not a number such as 3.5"
+        )
 
 
 def _unknown(label: str, known: Iterable[str]) -> str:
@@ -372,6 +376,8 @@ def _number(cell: Any) -> float | None:
     text = cl.as_text(cell)
     if not text:
         return None
+    if _DECIMAL_COMMA.fullmatch(text):  # 1,234 may be a thousand or one
+        text = text.replace(",", ".")
     return float(text) if is_number(text) else math.nan
 
 
