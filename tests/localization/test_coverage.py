@@ -17,6 +17,8 @@ UNSPOKEN = re.compile(
     r"\{\} is \{\}\.|\{\} documents, \{\}|\{\}, \{\} rows of n-grams|"
     r"\{\}: \{\}\{\} training rows.*|Only \{\} \{\} into the budget.*"
 )
+# Composed by typer, or said by the operating system.
+FOREIGN = re.compile(r"Missing |\{1\}: (Permission denied|No space left on device)\.")
 
 
 @cache
@@ -93,7 +95,7 @@ def runs(english: str) -> set[str]:
 def test_lines_are_in_use(name):
     """Some words of each line stand in the source: its text has not been removed or reworded."""
     written, found = literals(), {*messages(), *help_texts()}
-    stale = [  # typer composes “Missing argument”
+    stale = [
         english
         for english in (line.split("\t")[0] for line in lines(name))
         if PLACE.sub(HOLE, english) not in found

@@ -17,9 +17,9 @@ import locale
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import count
 from typing import Any, Literal, NamedTuple, get_args
@@ -29,8 +29,9 @@ VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
 
 _PLACE = re.compile(r"\{(~?\w+)(?:[:!][^{}]*)?\}")
 _LETTER = re.compile("[^\\W\\d_]")
-# Full-width punctuation has its own space.
-_NEEDLESS = re.compile("(?<=[，。；：、？！（）“”]) | (?=[，。；：、？！（）“”])")
+# A space stands between Chinese and Latin letters or digits, not beside Chinese and its marks.
+_SPACED = re.compile(r"( ?)\{(~?\w+)(?:[:!][^{}]*)?\}( ?)")
+_WIDE = re.compile("[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef“”…]")
 # The sizes by which large numbers are written.
 SCALES: dict[Language, tuple[tuple[float, str], ...]] = {
     "en": ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")),
@@ -89,7 +90,7 @@ def say(template: str, /, **values: Any) -> str:
     known = catalogue(current(), "templates").get(template)
     if known is None:
         return template.format(**values)
-    return _NEEDLESS.sub("", known.format(**values))
+    return _filled(known, lambda place: place[0].strip(" ").format(**values))
 
 
 class _Pattern(NamedTuple):
@@ -135,14 +136,23 @@ def translate(text: str) -> str:
         return known
     for pattern in _patterns(language):
         if pattern.longest in text and (found := re.fullmatch(pattern.expression, text, re.DOTALL)):
-            return _filled(pattern.translation, found)
+            return _filled(pattern.translation, partial(_part, found))
     return text
 
 
-def _filled(translation: str, found: re.Match[str]) -> str:
-    def value(place: re.Match[str]) -> str:
-        name = place[1].strip("~")
-        given = found[f"_{name}"]
-        return translate(given) if place[1].startswith("~") else given
+def _part(found: re.Match[str], place: re.Match[str]) -> str:
+    """The value of a message at a place of its translation."""
+    given = found[f"_{place[2].strip('~')}"]
+    return translate(given) if place[2].startswith("~") else given
 
-    return _NEEDLESS.sub("", _PLACE.sub(value, translation))
+
+def _filled(template: str, value_at: Callable[[re.Match[str]], str]) -> str:
+    """Fill a Chinese template; a space beside a value that is Chinese there is dropped."""
+
+    def spaced(place: re.Match[str]) -> str:
+        value = value_at(place)
+        before = "" if not value or _WIDE.match(value[0]) else place[1]
+        after = "" if not value or _WIDE.match(value[-1]) else place[3]
+        return before + value + after
+
+    return _SPACED.sub(spaced, template)
