@@ -58,9 +58,7 @@ def test_mrpc_starts_with_a_byte_order_mark_and_quotes_are_characters(tmp_path):
 
 
 def test_scores_with_a_decimal_comma(tmp_path):
-    path = _write(
-        tmp_path, "a.csv", "Nr;Kommentar;Note\n1;ganz gut;2,5\n2;schlecht, leider;-4,75\n"
-    )
+    path = _write(tmp_path, "a.csv", "Kommentar;Note\nganz gut;2,5\nschlecht, leider;-4,75\n")
     assert [row.score for row in read_texts(path, kind="regress")] == [2.5, -4.75]
 
 

@@ -79,6 +79,17 @@ def test_a_finished_run_of_other_options_or_data_is_refused(out):
     assert Toy.load(out).number == 42
 
 
+def test_a_finished_run_that_is_damaged_is_not_opened(out):
+    texts = [["a", "b", "c"]] * 9
+    sememe.Word2Vec(dim=4, epochs=1, min_count=1, workers=1).fit(texts, out=out)
+    path = out / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ArtifactError, match="damaged"):
+        sememe.Word2Vec(dim=4, epochs=1, min_count=1, workers=1).fit(texts, out=out, resume=True)
+
+
 def test_a_checkpoint_comes_before_a_finished_model(out):
     fit(Toy(2), 21, Request(out=out))
     with Checkpoints(f"{out}.checkpoints").write(3):

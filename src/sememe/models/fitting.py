@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from sememe.errors import OptionError
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints, check_plan
-from sememe.storage.folder import MANIFEST, check_replaceable, manifest_in
+from sememe.storage.folder import MANIFEST, check_replaceable, manifest_in, verify
 from sememe.tokens.store import names_of
 from sememe.training.distributed import Processes
 
@@ -139,6 +139,7 @@ def _take_finished(model: Learner, plan: Plan, request: Request) -> bool:
     out = Path(str(request.out))
     if not (out / MANIFEST).exists():
         return False
+    verify(out)
     check_plan(out, manifest_in(out).get("plan"), plan)
     request.reporter.note(f"{out} is finished already.")
     finished = type(model).load(out)
