@@ -21,32 +21,41 @@ pytest.importorskip("torch")
 ENGLISH = {
     "billing": (
         "invoice refund charged twice payment card receipt price",
-        "My {} is wrong, the {} again",
+        "Case {0}: my {1} is wrong, the {2} again",
     ),
     "login": (
         "password account locked email reset browser session code",
-        'I cannot use my "{}" or {}',
+        'I cannot use my "{1}" or {2} (case {0})',
     ),
     "delivery": (
         "parcel courier late address package tracking box street",
-        "The {} never came;\nwhere is my {}?",
+        "Case {0}: the {1} never came;\nwhere is my {2} {0}?",
     ),
 }
 CHINESE = {
-    "账单": ("发票 退款 扣款 付款 银行卡 收据 价格 金额", "我的{}不对，{}也有问题"),
-    "登录": ("密码 账号 锁定 邮箱 重置 浏览器 验证码 手机", "我的“{}”用不了，请看一下{}"),
-    "配送": ("包裹 快递 迟到 地址 物流 箱子 签收 司机", "{}一直没到，\n请问{}在哪里？"),
+    "账单": ("发票 退款 扣款 付款 银行卡 收据 价格 金额", "工单{0}：我的{1}不对，{2}也有问题"),
+    "登录": (
+        "密码 账号 锁定 邮箱 重置 浏览器 验证码 手机",
+        "我的“{1}”用不了，请看一下{2}，工单{0}",
+    ),
+    "配送": (
+        "包裹 快递 迟到 地址 物流 箱子 签收 司机",
+        "工单{0}：{1}一直没到，\n请问{2}在哪里？{0}",
+    ),
 }
+FOOTERS = {"en": "Sent from my phone, please excuse mistakes", "zh": "发自我的手机，请见谅"}
 FILES = {"english": (ENGLISH, "utf-8", "en"), "chinese": (CHINESE, "gb18030", "zh")}
 
 
-def _tickets(kinds: dict[str, tuple[str, str]], num: int, seed: int) -> list[dict[str, str]]:
+def _tickets(name: str, num: int, seed: int) -> list[dict[str, str]]:
     """Messages of several kinds, with all that is wrong in such files."""
+    kinds, _, language = FILES[name]
     draw, rows = random.Random(seed), []
     for number in range(num):
         queue = draw.choice([*kinds])
         words, pattern = kinds[queue][0].split(), kinds[queue][1]
-        message = pattern.format(*draw.sample(words, 2)) + draw.choice(["", " !!", "。", "  "])
+        message = pattern.format(draw.randrange(10**5, 10**6), *draw.sample(words, 2))
+        message += f".\n{FOOTERS[language]}" if number % 6 == 0 else draw.choice(["", " !!", "  "])
         rows.append({"Nr": f"{number:05}", "message": message, "queue": queue, "note": ""})
         if number % 10 == 3:  # the same message came twice
             rows.append(rows[-1] | {"Nr": f"{number:05}b"})
@@ -66,25 +75,29 @@ def _write(path: Path, rows: list[dict[str, str]], encoding: str) -> None:
 def test_from_a_messy_table_to_predictions(own_cache, tmp_path, monkeypatch, name) -> None:
     monkeypatch.chdir(tmp_path)
     kinds, encoding, language = FILES[name]
-    train, new = _tickets(kinds, 240, 1), _tickets(kinds, 80, 2)
-    _write(tmp_path / "tickets.csv", [row for row in train if row["message"]], encoding)
+    messy, new = _tickets(name, 240, 1), _tickets(name, 80, 2)
+    _write(tmp_path / "tickets.csv", messy, encoding)
     _write(tmp_path / "new.csv", new, encoding)
-    roles = "--column text=message --column label=queue"
-    quick = "--workers 1 --seed 1"
+    roles, quick = "--column text=message --column label=queue", "--workers 1 --seed 1"
     for command in (
-        f"sememe train word2vec tickets.csv --column text=message --encoding {encoding} "
-        f"--language {language} --dim 16 --min-count 2 --epochs 40 {quick} --out runs/words",
-        f"sememe finetune classify runs/words --train tickets.csv {roles} --encoding {encoding} "
-        f"--epochs 8 --device cpu {quick} --out runs/queues",
-        f"sememe train classifier tickets.csv {roles} --encoding {encoding} --language {language} "
-        f"--dim 16 --epochs 40 --learning-rate 0.5 {quick} --out runs/fast",
-        "sememe predict runs/queues new.csv --out predictions.csv -k -1",
-        "sememe predict runs/fast new.csv --out predictions.parquet",
+        f"sememe clean tickets.csv --column text=message --encoding {encoding} --out clean.csv",
+        f"sememe train word2vec clean.csv --column text=message --language {language} --dim 16 "
+        f"--min-count 2 --epochs 40 {quick} --out runs/words",
+        f"sememe finetune classify runs/words --train clean.csv {roles} --epochs 8 --device cpu "
+        f"{quick} --out runs/queues",
+        f"sememe train classifier clean.csv {roles} --language {language} --dim 16 --epochs 40 "
+        f"--learning-rate 0.5 {quick} --out runs/fast",
+        f"sememe predict runs/queues new.csv --encoding {encoding} --out predictions.csv -k -1",
+        f"sememe predict runs/fast new.csv --encoding {encoding} --out predictions.parquet",
         f"sememe embed runs/words new.csv --column text=message --encoding {encoding} "
         "--out vectors.parquet",
     ):
         ran = CliRunner().invoke(app, shlex.split(command)[1:])
         assert ran.exit_code == 0, f"{command}\n{ran.stderr or ran.exception!r}"
+    clean = pd.read_csv(tmp_path / "clean.csv")
+    assert 200 <= len(clean) == clean["message"].nunique() <= 240 < len(messy)
+    assert list(clean) == [*messy[0]]
+    assert not clean["message"].str.contains(FOOTERS[language]).any()
     # The tables open with every default, and hold the file as it was, row by row.
     given = pd.read_csv(tmp_path / "new.csv", sep=";", encoding=encoding)
     found = pd.read_csv(tmp_path / "predictions.csv")
