@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError
+from sememe.estimator import Estimator, only_with, unless_pretrained
 from sememe.frames import texts_of
 from sememe.machine import imported
 from sememe.notebook import html_table
@@ -346,7 +347,7 @@ _NUMERIC = (
 )  # fmt: skip
 
 
-class Model:
+class Model(Estimator):
     """The base of every model. A method that a kind does not support raises UnsupportedError."""
 
     kind: str  # its key in KINDS
@@ -355,8 +356,10 @@ class Model:
     data: Mapping[str, Any] = {}
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Wrap the methods of a subclass so that none returns NaN."""
+        """Wrap the methods of a subclass: none returns NaN, and pretrained weights are kept."""
         super().__init_subclass__(**more)
+        if "fit" in vars(cls):
+            cls.fit = unless_pretrained(vars(cls)["fit"])
         for name in set(_NUMERIC) & set(vars(cls)):
             own = vars(cls)[name]
             if name == "embed":
@@ -498,6 +501,7 @@ class Model:
         """The most likely words after a text, each with its probability."""
         raise self.unsupported("next_words")
 
+    @only_with("score")
     def score(self, text: str) -> float:
         """The log10 probability of a text."""
         raise self.unsupported("score")
@@ -532,6 +536,7 @@ class Model:
         """The translation of a text, or of each of several."""
         raise self.unsupported("translate")
 
+    @only_with("predict")
     def predict(self, data: Any, *args: Any, **options: Any) -> Any:
         """The labels, scores or answers for rows."""
         raise self.unsupported("predict")

@@ -6,7 +6,7 @@ SememeError
 ├── ArtifactError       a model folder, token store or vector file that is broken or of another kind
 ├── WriteError          a result that could not be written (disk full, no permission)
 ├── UnknownWordError    a word outside the vocabulary (also a KeyError)
-├── UnsupportedError    a method that this kind of model does not support (also a TypeError)
+├── UnsupportedError    a method that a model does not support (also a TypeError, AttributeError)
 ├── DivergedError       a training that diverged
 └── MissingExtraError   an optional library that is not installed (also an ImportError)
 """
@@ -52,7 +52,7 @@ class LookupNote(UserWarning):
     """A query that is not looked up as it was written."""
 
 
-class UnsupportedError(SememeError, TypeError):
+class UnsupportedError(SememeError, TypeError, AttributeError):
     """A method that this kind of model does not support; the message names the kinds that do."""
 
 

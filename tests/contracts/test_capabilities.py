@@ -92,7 +92,7 @@ def _encoder(model: Any) -> bool:
 
 def _predict(model: Any) -> bool:
     rows = ROWS.get(model.kind, TEXTS)
-    return len(model.predict(rows)) == len(rows) and model.predict([]) == []
+    return len(model.predict(rows)) == len(rows) and len(model.predict([])) == 0
 
 
 ROWS: dict[str, list[Any]] = {

@@ -48,7 +48,7 @@ def test_it_learns_from_ngrams(options):
     model = make(bucket=5_000, **options).fit("train.txt")
     assert model.evaluate("test.txt").precision > 0.97
     if "maxn" in options:  # words that the text does not have, but their pieces
-        assert model.predict("noodle breads")[0].label == "food"
+        assert model.predict("noodle breads") == "food"
 
 
 def test_one_worker_and_a_seed_give_the_same_bits():
@@ -110,12 +110,12 @@ def test_chinese_is_cut_into_words(place: Path):
     (place / "zh.txt").write_text(text, encoding="utf-8")
     model = make(epochs=20).fit("zh.txt", language="zh")
     assert "面条" in model.words and "火车" in model.words
-    assert model.predict("他吃了米饭")[0].label == "饮食"
-    assert model.predict(["北京的火车", "面条"])[0][0].label == "旅行"
+    assert model.predict("他吃了米饭") == "饮食"
+    assert model.predict(["北京的火车", "面条"]).tolist() == ["旅行", "饮食"]
     model.save("model")
-    assert FastTextClassifier.load("model").predict("坐火车")[0].label == "旅行"
+    assert FastTextClassifier.load("model").predict("坐火车") == "旅行"
     pieces = make(epochs=20, minn=1, maxn=2, bucket=5_000).fit("zh.txt")
-    assert pieces.predict("他吃了米饭")[0].label == "饮食"
+    assert pieces.predict("他吃了米饭") == "饮食"
 
 
 def test_predictions_have_k_labels_above_the_threshold():
@@ -127,24 +127,28 @@ def test_predictions_have_k_labels_above_the_threshold():
         (p.probability for p in everything), reverse=True
     )
     assert len(model.predict("rain and snow", k=3, threshold=0.5)) == 1
-    assert model.predict([]) == []
-    many = model.predict(["rain", "tea"] * 3_000)
+    assert model.predict([], k=1) == [] and len(model.predict([])) == 0
+    many = model.predict(["rain", "tea"] * 3_000, k=2)
     assert len(many) == 6_000 and many[:2] == many[-2:]
-    assert many[0] == model.predict("rain")
+    assert many[0] == model.predict("rain", k=2)
+    assert (
+        model.predict("rain") == many[0][0].label == model.predict("rain", threshold=0.1)[0].label
+    )
+    assert model.predict(["rain", "tea"]).tolist() == [many[0][0].label, many[1][0].label]
 
 
 def test_newlines_and_line_ends_in_a_text():
     model = make().fit("train.txt")
-    assert model.predict("rain\nsnow") == model.predict("rain snow")
+    assert model.predict("rain\nsnow", k=-1) == model.predict("rain snow", k=-1)
     assert len(model.predict(["rain </s> tea", "tea\n\nrice", ""])) == 3
-    assert model.predict("rain </s> tea") == model.predict("rain")
+    assert model.predict("rain </s> tea", k=-1) == model.predict("rain", k=-1)
 
 
 def test_a_text_without_known_words_has_no_label():
     data = [("good good good", "a"), ("good bad bad bad", "b")] * 50
     model = make(min_count=101).fit(data)
     assert list(model.words) == ["good", "bad"]  # the ends of 100 lines are too few
-    assert model.predict("qqq") == [] and model.predict(["qqq", "bad"])[0] == []
+    assert model.predict("qqq", k=1) == [] and model.predict(["qqq", "bad"], k=1)[0] == []
     assert model.evaluate([("qqq", "a"), ("bad", "b")]).num_skipped == 1
 
 

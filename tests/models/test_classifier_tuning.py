@@ -72,7 +72,11 @@ def test_the_best_model_is_kept_and_trials_are_told(place: Path, monkeypatch: py
     monkeypatch.setattr(tuning, "time", Clock())
     said = io.StringIO()
     model = FastTextClassifier(dim=8, epochs=3, bucket=2_000, workers=1).fit(
-        "train.txt", "valid.txt", autotune=60, out="model", progress=Reporter(stream=said)
+        "train.txt",
+        validation="valid.txt",
+        autotune=60,
+        out="model",
+        progress=Reporter(stream=said),
     )
     trials = list(model.history)
     assert len(trials) >= 4
@@ -88,7 +92,9 @@ def test_the_best_model_is_kept_and_trials_are_told(place: Path, monkeypatch: py
 
 def test_little_time_still_gives_a_model(place: Path):
     begun_s = time.monotonic()
-    model = FastTextClassifier(dim=8, workers=1).fit(rows(50), rows(20, seed=2), autotune=1e-3)
+    model = FastTextClassifier(dim=8, workers=1).fit(
+        rows(50), validation=rows(20, seed=2), autotune=1e-3
+    )
     assert len(model.history) == 1 and model.labels
     assert time.monotonic() - begun_s < 60
 
@@ -103,7 +109,7 @@ def test_stopping_keeps_the_best_so_far(place: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(tuning._TrialSearch, "_train", train)
     model = FastTextClassifier(dim=8, workers=1).fit(
-        "train.txt", "valid.txt", autotune="1h", out="model"
+        "train.txt", validation="valid.txt", autotune="1h", out="model"
     )
     assert len(model.history) == 2 and (place / "model" / "sememe.json").exists()
 
@@ -113,8 +119,8 @@ def test_what_does_not_go_with_tuning():
     with pytest.raises(OptionError, match="validation"):
         model.fit("train.txt", autotune="5m")
     with pytest.raises(OptionError, match="resumed"):
-        model.fit("train.txt", "valid.txt", autotune="5m", out="model", resume=True)
+        model.fit("train.txt", validation="valid.txt", autotune="5m", out="model", resume=True)
     with pytest.raises(OptionError, match="autotune must be a time"):
-        model.fit("train.txt", "valid.txt", autotune="soon")
+        model.fit("train.txt", validation="valid.txt", autotune="soon")
     with pytest.raises(OptionError, match="metric"):
-        model.fit("train.txt", "valid.txt", autotune="5m", metric="accuracy")
+        model.fit("train.txt", validation="valid.txt", autotune="5m", metric="accuracy")

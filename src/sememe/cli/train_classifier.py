@@ -116,7 +116,8 @@ def classifier(
         raise WriteError(f"{out} exists; choose another name, or --overwrite to replace it.")
     reporter, metrics = Reporter(quiet=quiet), dict[str, Any]()
     model = sememe.FastTextClassifier(config).fit(
-        train, validation, out=None if out.suffix.lower() == ".ftz" else out, progress=reporter,
+        train, validation=validation, out=None if out.suffix.lower() == ".ftz" else out,
+        progress=reporter,
         start=start, autotune=autotune, metric=metric, resume=resume, overwrite=overwrite,
         checkpoint_minutes=checkpoint_minutes or math.inf, language=language, lowercase=lowercase,
         columns=columns_of(column), encoding=encoding, errors=errors,

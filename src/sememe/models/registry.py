@@ -159,6 +159,7 @@ def load(
     if KINDS[kind].has_mapped_words:
         return load_vectors(path, limit, errors=errors)
     model: Model = KINDS[kind].cls().load(path)
+    model.is_pretrained = not model.is_classifier
     if able:
         model.require(able)
     return model.to(device)

@@ -119,6 +119,16 @@ class Task(Model, ABC):
         # What a subclass learns from rows besides its weights, as JSON values.
         self.learned: dict[str, Any] = {}
 
+    def options(self) -> dict[str, Any]:
+        """The options of the constructor, by name."""
+        labels = {"labels": self.given_labels} if self.has_labels else {}
+        return {"model": self.model, **labels, **super().options()}
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a head."""
+        return self.objective is not None
+
     def __repr__(self) -> str:
         state = "not fitted" if self.objective is None else f"{len(self.labels)} labels"
         state += f", {len(self.others) + 1} members" if self.others else ""

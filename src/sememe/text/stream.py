@@ -127,7 +127,8 @@ def as_names(corpus: Any) -> list[str | Path] | None:
     """The names in `corpus`, or None if it is an iterable of text.
 
     A str or Path is a name, and so is every item of a list of Path. A list of str holds documents
-    if its first item is not an existing path and looks like text, with white space or 。！？.
+    if its first item is not an existing path and looks like text, with white space or 。！？, or if
+    most of its items do.
     """
     if isinstance(corpus, (str, Path)):
         return [corpus]
@@ -136,14 +137,18 @@ def as_names(corpus: Any) -> list[str | Path] | None:
     if not all(isinstance(item, (str, Path)) for item in corpus):
         return None
     first, has_path = corpus[0], any(isinstance(item, Path) for item in corpus)
-    reads_like_text = len(str(first)) > 255 or any(
-        char.isspace() or char in "。！？，" for char in str(first)
-    )
+    sample = corpus[:_NUM_READ]
+    reads_like_text = _is_text(first) or 2 * sum(map(_is_text, sample)) > len(sample)
     is_text = reads_like_text and not has_path and not exists(first)
     return None if is_text else list(corpus)
 
 
+def _is_text(item: Any) -> bool:
+    return len(str(item)) > 255 or any(char.isspace() or char in "。！？，" for char in str(item))
+
+
 _MOST_NAMES = 10
+_NUM_READ = 100  # items of a list that show whether it holds texts
 
 
 def source_names(corpus: Any) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class WordVectors(Model):
     """
 
     has_subwords = False  # whether words outside the vocabulary have vectors too
+    is_pretrained = True  # in a pipeline they are used as they are
+    embed_options: Mapping[str, Any] = {"pool": "mean"}
     is_one_hot = False  # whether vectors say only which word it is
     # Given by vectors/opening.py, which builds on this class.
     _load: ClassVar[Callable[..., WordVectors]]
@@ -96,6 +98,10 @@ class WordVectors(Model):
         self._index: ApproximateIndex | None = None
         # The folder that these vectors are mapped from; their index is saved there.
         self._folder: Path | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not the index, which is built again."""
+        return {**vars(self), "_index": None}
 
     @property
     def words(self) -> WordVectors:
@@ -148,6 +154,10 @@ class WordVectors(Model):
             "text": self.text.to_dict(),
             **{name: value for name, value in self.about.items() if name not in known},
         }
+
+    def fit(self, texts: Any, y: Any = None) -> Self:
+        """Return these vectors as they are, for a pipeline of scikit-learn."""
+        return self
 
     # ---- queries ---------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ per kept word of the chunk, in which its document predicts it.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,7 +163,11 @@ class Doc2Vec(WindowModel):
     config_class = Doc2VecConfig
     config: Doc2VecConfig
     run_class = Doc2VecRun
+    embed_options: Mapping[str, Any] = {}
     _inference: Inference | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_inference": None}
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {size:,}" for name, size in self.sizes().items())

@@ -72,7 +72,7 @@ class LanguageModel(Model):
         """Take a preset by name, and options of the network and the training."""
         classes = {"network": self.config_class, "training": self.training_class}
         own = sorted_options(type(self).__name__, options, classes | self.more_options)
-        self.preset = preset
+        self.preset, self._given = preset, {"preset": preset, **options}
         self.config = self._sizes(preset, own["network"])
         training = self.training_class(**own["training"])
         usual = {
@@ -90,6 +90,15 @@ class LanguageModel(Model):
         self.network: Any = None
         self._words: tuple[Any, WordVectors] | None = None  # of which network
 
+    def options(self) -> dict[str, Any]:
+        """The preset, and the options that were given."""
+        return self._given
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a network."""
+        return self.network is not None
+
     def __repr__(self) -> str:
         state = "untrained" if self.network is None else self._knows()
         return f"{type(self).__name__}({self.preset}: {self._shape()}, {state})"
@@ -97,6 +106,7 @@ class LanguageModel(Model):
     def fit(
         self,
         corpus: Any = None,
+        y: Any = None,
         *,
         text: TextSettings | None = None,
         store: str | Path | None = None,

@@ -55,6 +55,7 @@ class SubwordModel(LanguageModel):
     def fit(
         self,
         corpus: Any = None,
+        y: Any = None,
         *,
         tokenizer: Any = None,
         text: TextSettings | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,11 +11,12 @@ import numpy as np
 from sememe.card import part_of, write_manifest
 from sememe.contract import Model
 from sememe.errors import ArtifactError, InputError, OptionError
+from sememe.estimator import not_fitted, text_array
 from sememe.machine import provenance
 from sememe.models.fitting import Plan, Prepared, Request, fit
 from sememe.models.static.loop import HISTORY, TENSORS, Callback, lasting
 from sememe.models.static.simd import LANES
-from sememe.options import changed
+from sememe.options import changed, sorted_options
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import (
     MANIFEST,
@@ -51,11 +52,17 @@ class StaticModel(Model):
     """One vector per word, learned from a corpus. Models fill in the parts that differ."""
 
     config_class: ClassVar[Any]
+    settings = TextSettings()
+    embed_options: Mapping[str, Any] = {"pool": "mean"}
 
-    def __init__(self, config: Any = None, **options: Any) -> None:
-        """Take the options of the model's config by name, or a complete config, or both."""
-        self.config = changed(config or self.config_class(), type(self).__name__, options)
-        self.text = TextSettings()
+    def __init__(
+        self, config: Any = None, *, text: TextSettings | None = None, **options: Any
+    ) -> None:
+        """Take options by name: of the model's config, and of the text that `fit` reads.
+
+        A complete config or TextSettings may be given instead, or be changed by options.
+        """
+        take_options(self, config, text, options)
         self.history = History()
         self.plan: dict[str, Any] = {}  # identifies the run that made it
         self.vocabulary = Vocabulary.from_words([])
@@ -68,6 +75,7 @@ class StaticModel(Model):
     def fit(
         self,
         corpus: Any = None,
+        y: Any = None,
         *,
         text: TextSettings | None = None,
         phrases: int = 0,
@@ -87,9 +95,11 @@ class StaticModel(Model):
         passes that join words such as new_york first; `start` gives pretrained vectors; `store` is
         the path of the token store. With `out` the model is saved there, with checkpoints next to
         it during training; `resume` continues from the last one; `overwrite` allows replacing an
-        existing model.
+        existing model. `y` is ignored: it is what scikit-learn gives with texts.
         """
-        self.text = changed(text or TextSettings(), "fit", text_options)
+        if y is not None:
+            corpus = text_array(corpus)
+        self.text = changed(text or self.settings, "fit", text_options)
         request = Request(
             start=start, phrases=phrases, store=store, out=out, resume=resume,
             overwrite=overwrite,
@@ -146,10 +156,19 @@ class StaticModel(Model):
         return size
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether there are words."""
+        return len(self.vocabulary) > 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not what can be made again from the tensors."""
+        return {**vars(self), "_vectors": None}
+
+    @property
     def vectors(self) -> WordVectors:
         """The vectors to use."""
-        if not len(self.vocabulary):
-            raise OptionError("This model has no vectors yet: call fit first.")
+        if not self.is_fitted:
+            raise not_fitted("This model has no vectors yet: call fit first.")
         if self._vectors is None:
             self._vectors = self.make_vectors()
             self._vectors.kind, self._vectors.text = self.kind, self.text
@@ -192,7 +211,7 @@ class StaticModel(Model):
 
     def _tensor(self, name: str) -> np.ndarray:
         if name not in self.tensors:
-            raise OptionError("This model has no vectors yet: call fit first.")
+            raise not_fitted("This model has no vectors yet: call fit first.")
         return self.tensors[name]
 
     def adopt(self, vocabulary: Vocabulary, **tensors: np.ndarray) -> None:
@@ -261,6 +280,18 @@ class StaticModel(Model):
         return {"input": (len(self.vocabulary), self.config.dim), "output": (ANY, self.config.dim)}
 
 
+def take_options(
+    model: Any, config: Any, text: TextSettings | None, options: dict[str, Any]
+) -> None:
+    """Set the options of a model: its config, its text settings, and those of `transform`."""
+    name, own = type(model).__name__, dict(options)
+    given = {key: own.pop(key) for key in model.embed_options if key in own}
+    model.embed_options = {**model.embed_options, **given}
+    parts = sorted_options(name, own, {"config": model.config_class, "text": TextSettings})
+    model.config = changed(config or model.config_class(), name, parts["config"])
+    model.text = model.settings = changed(text or model.settings, name, parts["text"])
+
+
 def open_manifest(kind: Any, folder: Path, otherwise: str) -> tuple[Any, dict[str, Any]]:
     """A model of this class with the options, text settings, plan and history of its folder.
 
@@ -271,7 +302,7 @@ def open_manifest(kind: Any, folder: Path, otherwise: str) -> tuple[Any, dict[st
         raise ArtifactError(f"{folder} is of kind {manifest.get('kind')}, {otherwise}.")
     with read_errors(folder / MANIFEST):
         model = kind(kind.config_class(**manifest["config"]))
-        model.text = TextSettings.from_dict(manifest["text"])
+        model.text = model.settings = TextSettings.from_dict(manifest["text"])
     model.history, model.plan = History.load(folder / HISTORY), manifest.get("plan", {})
     model.data = part_of(manifest, "data")
     return model, manifest

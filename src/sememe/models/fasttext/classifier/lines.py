@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sememe.errors import InputError
+from sememe.errors import InputError, OptionError
+from sememe.estimator import text_array
 from sememe.examples.labelled.columns import choose_columns, described, is_header
 from sememe.examples.labelled.label_options import AUTO, NONE
 from sememe.examples.labelled.label_sets import choose_separator, labels_in, separator_note
@@ -104,6 +105,39 @@ def table_settings(
 def label_name(word: str, prefix: str) -> str:
     """A label without its prefix."""
     return word.removeprefix(prefix).replace(_INNER_BLANK, _BLANK)
+
+
+def label_text(label: Any) -> str:
+    """The text of a label, which may be a number; blanks are as in `label_name`."""
+    return _BLANK.join(str(label).split())
+
+
+def labelled_rows(texts: Any, labels: Any) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """The rows (text, label) of texts with one label each, and the distinct labels, sorted."""
+    from sklearn.utils import column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    if isinstance(texts, str | Path) or isinstance(labels, str | Path):
+        raise OptionError(
+            "y holds one label for each text of a list; labelled files have their labels inside, "
+            "and a validation file is given as fit(train, validation=…)."
+        )
+    given, found = text_array(texts), np.asarray(labels)
+    if found.shape[1:] not in ((), (1,)) or len(found) != len(given):
+        raise OptionError(
+            f"y must hold one label for each of the {len(given):,} texts, not be of shape "
+            f"{found.shape}; several labels for a text are given as rows (text, [label, …])."
+        )
+    found = column_or_1d(found, warn=True)
+    check_classification_targets(found)
+    classes = np.unique(found)
+    if len(classes) < 2:
+        raise OptionError(f"y has only one class, {[*classes]!r}: a classifier needs two or more.")
+    names = {label: label_text(label) for label in classes.tolist()}
+    if "" in names.values() or len(set(names.values())) < len(names):
+        raise OptionError(f"Labels must differ in more than blanks: {[*names][:10]!r}.")
+    rows = zip(given.tolist(), (names[label] for label in found.tolist()), strict=True)
+    return list(rows), classes
 
 
 def one_line(text: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from sememe.card import part_of, write_manifest
 from sememe.contract import Model, PredictedRow, label_cells, label_columns
 from sememe.errors import ArtifactError, OptionError, WriteError
+from sememe.estimator import not_fitted, text_array
 from sememe.examples.labelled.rows import BadRowError, Note, silent
 from sememe.frames import is_frame, texts_of
 from sememe.machine import provenance
@@ -22,7 +23,10 @@ from sememe.models.fasttext.classifier import training, tuning
 from sememe.models.fasttext.classifier.config import LABEL_PREFIX, FastTextClassifierConfig
 from sememe.models.fasttext.classifier.lines import (
     PLAIN,
+    is_path,
     label_name,
+    label_text,
+    labelled_rows,
     read_blocks,
     source_name,
     table_settings,
@@ -39,7 +43,7 @@ from sememe.models.fasttext.classifier.weights import (
 )
 from sememe.models.fitting import Prepared, Request, fit
 from sememe.models.static.loop import HISTORY, Callback
-from sememe.models.static.model import FORMAT, open_manifest
+from sememe.models.static.model import FORMAT, open_manifest, take_options
 from sememe.options import changed
 from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import (
@@ -51,6 +55,7 @@ from sememe.storage.folder import (
 )
 from sememe.text.documents import TextRecord, read_records
 from sememe.text.settings import TextSettings
+from sememe.text.stream import as_names
 from sememe.vectors import SubwordVectors, WordVectors
 from sememe.vectors.formats.fasttext import read_model, readable, write_model
 
@@ -69,15 +74,27 @@ class FastTextClassifier(Model):
 
     model = sememe.FastTextClassifier(word_ngrams=2).fit("train.txt")
     model.predict("a gripping film")
+    model.predict("a gripping film", k=3)  # with probabilities
     """
 
     kind = "fasttext-classifier"
+    settings = PLAIN
+    embed_options: Mapping[str, Any] = {"pool": "mean"}
+    is_classifier = True
     config_class: ClassVar[Any] = FastTextClassifierConfig
 
-    def __init__(self, config: FastTextClassifierConfig | None = None, **options: Any) -> None:
-        """Take the options of FastTextClassifierConfig by name, or a complete config, or both."""
-        self.config = changed(config or FastTextClassifierConfig(), "FastTextClassifier", options)
-        self.text = PLAIN
+    def __init__(
+        self,
+        config: FastTextClassifierConfig | None = None,
+        *,
+        text: TextSettings | None = None,
+        **options: Any,
+    ) -> None:
+        """Take options by name, of FastTextClassifierConfig and of the text that `fit` reads.
+
+        A complete config or TextSettings may be given instead, or be changed by options.
+        """
+        take_options(self, config, text, options)
         self.history = History()
         self.plan: dict[str, Any] = {}  # identifies the run that made it
         # Besides the weights: whether texts have several labels, calibration, thresholds.
@@ -85,6 +102,7 @@ class FastTextClassifier(Model):
         self._weights: ClassifierWeights | None = None
         self._predictor: Predictor | None = None
         self._words: WordVectors | None = None
+        self._classes: np.ndarray | None = None  # the labels as `fit` was given them
         self._labels: list[str] | None = None
 
     def __repr__(self) -> str:
@@ -120,8 +138,9 @@ class FastTextClassifier(Model):
     def fit(
         self,
         train: Any,
-        validation: Any = None,
+        y: Any = None,
         *,
+        validation: Any = None,
         text: TextSettings | None = None,
         start: Any = None,
         autotune: str | float | None = None,
@@ -136,6 +155,7 @@ class FastTextClassifier(Model):
     ) -> FastTextClassifier:
         """Train on `train`: `__label__x text` lines, tables, a DataFrame, or rows (text, label).
 
+        With labels `y`, as scikit-learn gives them, `train` is a list of texts.
         Words are separated by blanks, as in Facebook's program, unless text settings such as
         language="zh" or lowercase=True are given. `start` gives pretrained vectors; `validation` is
         scored at the end. `autotune` ("5m", or seconds) searches options on the validation set for
@@ -143,7 +163,14 @@ class FastTextClassifier(Model):
         checkpoints next to it during training; `resume` continues from the last one; `overwrite`
         allows replacing an existing model.
         """
-
+        classes = None
+        if y is not None:
+            train, classes = labelled_rows(train, y)
+        elif is_path(train) and as_names(train) is None:
+            raise OptionError(
+                "FastTextClassifier requires y to be passed, but the target y is None: give a "
+                "label for each text, or rows (text, label)."
+            )
         file = Path(out) if out is not None and is_file_name(Path(out)) else None
         if file is not None and (resume or file.suffix.lower() == ".ftz"):
             raise OptionError(f"{file}: only a folder can be resumed, and a .ftz is quantised.")
@@ -161,6 +188,7 @@ class FastTextClassifier(Model):
             checkpoint_minutes=checkpoint_minutes, callbacks=callbacks,
             reporter=as_reporter(progress),
         )  # fmt: skip
+<<<<<<< HEAD
         settings = changed(text or PLAIN, "fit", text_options)
         self.text, separator = table_settings(
             train, replace(settings, columns={}), request.reporter.note, named=settings.columns,
@@ -168,12 +196,19 @@ class FastTextClassifier(Model):
         )  # fmt: skip
         if separator:
             self.config = replace(self.config, label_separator=separator)
+=======
+        settings = changed(text or self.settings, "fit", text_options)
+        self.text = table_settings(
+            train, replace(settings, columns={}), request.reporter.note, named=settings.columns
+        )
+>>>>>>> d1b7c3e (Models follow the protocol of scikit-learn: pipelines, searches, copies and pickles)
         if autotune is not None:
             request.check(self.kind)
             tuning.tune(self, train, validation, autotune, metric, request)
         else:
             fit(self, train, request)
             self._validate(validation, request)
+        self._classes = classes
         if file is not None:
             self.save(file)
         return self
@@ -203,8 +238,17 @@ class FastTextClassifier(Model):
     def weights(self) -> ClassifierWeights:
         """The learned weights; raises an error if there are none."""
         if self._weights is None:
-            raise OptionError("This classifier has not been fitted yet: call fit first.")
+            raise not_fitted("This classifier has not been fitted yet: call fit first.")
         return self._weights
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are weights."""
+        return self._weights is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not what can be made again from the weights."""
+        return {**vars(self), "_predictor": None, "_words": None}
 
     @property
     def labels(self) -> list[str]:
@@ -252,6 +296,7 @@ class FastTextClassifier(Model):
         self.adopt(other.weights)
 
     @property
+<<<<<<< HEAD
     def has_sets(self) -> bool:
         """Whether a text may have any number of labels."""
         return bool(self.learned.get("multi_label"))
@@ -271,6 +316,16 @@ class FastTextClassifier(Model):
         if threshold or "thresholds" not in self.learned:
             return np.full(len(self.weights.labels), threshold or 0.5)
         return np.array([self.learned["thresholds"][label] for label in self.labels])
+=======
+    def classes_(self) -> np.ndarray:
+        """The labels in ascending order, of the type that `fit` was given; text in saved models."""
+        return np.array(sorted(self.labels)) if self._classes is None else self._classes
+
+    def _class_of_label(self) -> np.ndarray:
+        """The place in `classes_` of each of the model's labels."""
+        places = {label_text(name): place for place, name in enumerate(self.classes_)}
+        return np.array([places[name] for name in self.labels], np.int64)
+>>>>>>> d1b7c3e (Models follow the protocol of scikit-learn: pipelines, searches, copies and pickles)
 
     def predict(
         self,
@@ -280,22 +335,64 @@ class FastTextClassifier(Model):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> Any:
-        """The `k` most likely labels of a text, or a list of them for each of many texts.
+        """The most likely label of a text, or an array with that of each of many texts.
 
+<<<<<<< HEAD
         Labels below the probability `threshold` are dropped; k = -1 gives all. By default it is
         one label, or, if texts have several, all that reach their thresholds. Of a DataFrame,
+=======
+        With `k` or `threshold`, a list for each text with its `k` most likely labels and their
+        probabilities; those below `threshold` are dropped; k = -1 gives all. A text without a known
+        word has none; without `k` it gets the most frequent label. Of a DataFrame,
+>>>>>>> d1b7c3e (Models follow the protocol of scikit-learn: pipelines, searches, copies and pickles)
         `columns={"text": "body"}` names the column; by default it is that of the training rows.
         """
         if is_frame(data):
             columns = columns or {"text": self.text.text_column}
         texts = [data] if isinstance(data, str) else texts_of(data, columns)
-        blocks = read_blocks(
-            texts, self.text, self.config.label_prefix, self.config.num_workers, has_labels=False
-        )
-        found = [
-            answer for block in self._found(blocks, k, threshold) for answer in self._named(block)
-        ]
+        parts = self._found(self._blocks(texts), 1 if k is None else k, threshold)
+        found: Any
+        if k is None and not threshold:
+            places, usual = self._class_of_label(), int(self._shares().argmax())
+            ids = [np.empty(0, np.int64), *(part.label_ids[:, 0] for part in parts)]
+            label_ids = np.concatenate(ids)
+            found = self.classes_[np.where(label_ids < 0, usual, places[label_ids])]
+        else:
+            found = [answer for part in parts for answer in self._named(part)]
         return found[0] if isinstance(data, str) else found
+
+    def predict_proba(self, X: Iterable[str]) -> np.ndarray:
+        """The probability of every label for each text, (texts, labels), as in `classes_`.
+
+        Rows sum to 1, also with losses that judge each label by itself. A text without a known word
+        gets the shares of the labels in the training set.
+        """
+        parts = self._found(self._blocks(text_array(X)), 1, 0.0, has_all=True)
+        all_chances = [np.asarray(part.all_chances_BL, np.float64) for part in parts]
+        places, shares = self._class_of_label(), self._shares()
+        found_NC = np.zeros((sum(map(len, all_chances)), len(shares)))
+        if all_chances:
+            found_NC[:, places] = np.concatenate(all_chances)
+        sums_N1 = found_NC.sum(1, keepdims=True)
+        return np.where(sums_N1 > 0, found_NC / np.where(sums_N1 > 0, sums_N1, 1), shares)
+
+    def score(self, text: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The accuracy of the predicted labels of texts."""
+        if y is None:
+            raise self.unsupported("score")
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(text_array(text)), sample_weight=sample_weight))
+
+    def _shares(self) -> np.ndarray:
+        """How many of the training texts have each of `classes_`; they sum to 1."""
+        counts = np.zeros(len(self.classes_))
+        counts[self._class_of_label()] = np.maximum(self.weights.labels.counts, 1)
+        return counts / counts.sum()
+
+    def _blocks(self, texts: Iterable[str]) -> Iterator[bytes]:
+        prefix, workers = self.config.label_prefix, self.config.num_workers
+        return read_blocks(texts, self.text, prefix, workers, has_labels=False)
 
     def predict_file(
         self, source: Any, k: int | None = None, threshold: float = 0.0
@@ -341,9 +438,7 @@ class FastTextClassifier(Model):
                 waiting.append(record)
                 yield record.text
 
-        prefix, workers = self.config.label_prefix, self.config.num_workers
-        blocks = read_blocks(texts(), self.text, prefix, workers, has_labels=False)
-        for found in self._found(blocks, k, threshold):
+        for found in self._found(self._blocks(texts()), k, threshold):
             for own in self._named(found):
                 record = waiting.popleft()
                 has_text = bool(record.text.strip())
@@ -473,10 +568,7 @@ class FastTextClassifier(Model):
         self.check_list(texts)
         if pool != "mean" or layers != "last":
             return self.words.embed(texts, pool=pool, layers=layers)
-        blocks = read_blocks(
-            texts, self.text, self.config.label_prefix, self.config.num_workers, has_labels=False
-        )
-        parts = [self.predictor.embed(block) for block in blocks]
+        parts = [self.predictor.embed(block) for block in self._blocks(texts)]
         return np.concatenate(parts) if parts else np.empty((0, self.config.dim), np.float32)
 
     @staticmethod
@@ -511,7 +603,9 @@ class FastTextClassifier(Model):
             cutoff=cutoff, qnorm=qnorm, qout=qout, dsub=dsub, epochs=epochs,
             learning_rate=learning_rate,
         )  # fmt: skip
-        return shrink(self, options, retrain, as_reporter(progress))
+        found = shrink(self, options, retrain, as_reporter(progress))
+        found._classes = self._classes
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write the model to a folder, or as a .bin or .ftz file of Facebook's program."""
