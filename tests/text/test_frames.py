@@ -108,17 +108,21 @@ def test_vectors_of_a_column(make):
 def test_classifiers_read_frames(make):
     frame, options = make(COLUMNS), {"dim": 8, "epochs": 20, "learning_rate": 0.5, "workers": 1}
     roles = {"text": "body", "label": "kind"}
-    model = sememe.FastTextClassifier(**options).fit(frame, frame, columns=roles)
+    model = sememe.FastTextClassifier(**options).fit(frame, validation=frame, columns=roles)
     rows = list(zip(TEXTS, COLUMNS["kind"], strict=True))
     same = sememe.FastTextClassifier(**options).fit(rows)
     assert model.labels == same.labels and model.text.columns == roles
-    assert model.predict(frame) == model.predict(frame["body"]) == same.predict(TEXTS)
-    assert model.predict(frame, columns={"text": "kind"}) != model.predict(frame)
+    said = model.predict(frame, k=1)
+    assert said == model.predict(frame["body"], k=1) == same.predict(TEXTS, k=1)
+    assert model.predict(frame, k=1, columns={"text": "kind"}) != said
+    assert [*model.predict(frame)] == [*model.predict(frame["body"])] == [*model.predict(TEXTS)]
     assert model.evaluate(frame).f1 == 1
     stream = list(model.predict_stream(frame, has_cells=True))
     assert stream[1].cells == {"id": 1, "body": TEXTS[1], "kind": "dog"}
-    assert [row.prediction for row in stream] == model.predict(TEXTS)
-    tuned = sememe.FastTextClassifier(**options).fit(frame, frame, columns=roles, autotune=0.5)
+    assert [row.prediction for row in stream] == said
+    tuned = sememe.FastTextClassifier(**options).fit(
+        frame, validation=frame, columns=roles, autotune=0.5
+    )
     assert tuned.labels == model.labels
     with pytest.raises(InputError, match="no column 'nothing'"):
         sememe.FastTextClassifier(**options).fit(frame, columns={"label": "nothing"})

@@ -122,12 +122,14 @@ def labelled_rows(texts: Any, labels: Any) -> tuple[list[tuple[str, str]], np.nd
             "y holds one label for each text of a list; labelled files have their labels inside, "
             "and a validation file is given as fit(train, validation=…)."
         )
-    given, found = text_array(texts), np.asarray(labels)
-    if found.shape[1:] not in ((), (1,)) or len(found) != len(given):
+    found = np.asarray(labels)
+    if found.shape not in ((len(texts),), (len(texts), 1)):
         raise OptionError(
-            f"y must hold one label for each of the {len(given):,} texts, not be of shape "
-            f"{found.shape}; several labels for a text are given as rows (text, [label, …])."
+            f"y must hold one label for each of the {len(texts):,} texts, not be of shape "
+            f"{found.shape}. Several labels for a text are given as rows (text, [label, …]), "
+            "validation rows as fit(train, validation=…)."
         )
+    given = text_array(texts)
     found = column_or_1d(found, warn=True)
     check_classification_targets(found)
     classes = np.unique(found)
