@@ -188,20 +188,13 @@ class FastTextClassifier(Model):
             checkpoint_minutes=checkpoint_minutes, callbacks=callbacks,
             reporter=as_reporter(progress),
         )  # fmt: skip
-<<<<<<< HEAD
-        settings = changed(text or PLAIN, "fit", text_options)
+        settings = changed(text or self.settings, "fit", text_options)
         self.text, separator = table_settings(
             train, replace(settings, columns={}), request.reporter.note, named=settings.columns,
             separator=self.config.label_separator,
         )  # fmt: skip
         if separator:
             self.config = replace(self.config, label_separator=separator)
-=======
-        settings = changed(text or self.settings, "fit", text_options)
-        self.text = table_settings(
-            train, replace(settings, columns={}), request.reporter.note, named=settings.columns
-        )
->>>>>>> d1b7c3e (Models follow the protocol of scikit-learn: pipelines, searches, copies and pickles)
         if autotune is not None:
             request.check(self.kind)
             tuning.tune(self, train, validation, autotune, metric, request)
@@ -296,7 +289,6 @@ class FastTextClassifier(Model):
         self.adopt(other.weights)
 
     @property
-<<<<<<< HEAD
     def has_sets(self) -> bool:
         """Whether a text may have any number of labels."""
         return bool(self.learned.get("multi_label"))
@@ -316,7 +308,8 @@ class FastTextClassifier(Model):
         if threshold or "thresholds" not in self.learned:
             return np.full(len(self.weights.labels), threshold or 0.5)
         return np.array([self.learned["thresholds"][label] for label in self.labels])
-=======
+
+    @property
     def classes_(self) -> np.ndarray:
         """The labels in ascending order, of the type that `fit` was given; text in saved models."""
         return np.array(sorted(self.labels)) if self._classes is None else self._classes
@@ -325,7 +318,6 @@ class FastTextClassifier(Model):
         """The place in `classes_` of each of the model's labels."""
         places = {label_text(name): place for place, name in enumerate(self.classes_)}
         return np.array([places[name] for name in self.labels], np.int64)
->>>>>>> d1b7c3e (Models follow the protocol of scikit-learn: pipelines, searches, copies and pickles)
 
     def predict(
         self,
@@ -337,22 +329,18 @@ class FastTextClassifier(Model):
     ) -> Any:
         """The most likely label of a text, or an array with that of each of many texts.
 
-<<<<<<< HEAD
-        Labels below the probability `threshold` are dropped; k = -1 gives all. By default it is
-        one label, or, if texts have several, all that reach their thresholds. Of a DataFrame,
-=======
         With `k` or `threshold`, a list for each text with its `k` most likely labels and their
-        probabilities; those below `threshold` are dropped; k = -1 gives all. A text without a known
-        word has none; without `k` it gets the most frequent label. Of a DataFrame,
->>>>>>> d1b7c3e (Models follow the protocol of scikit-learn: pipelines, searches, copies and pickles)
+        probabilities; those below `threshold` are dropped; k = -1 gives all. If texts have several
+        labels, such a list holds all that reach their thresholds. A text without a known word has
+        none; where it must have one, it gets the most frequent label. Of a DataFrame,
         `columns={"text": "body"}` names the column; by default it is that of the training rows.
         """
         if is_frame(data):
             columns = columns or {"text": self.text.text_column}
         texts = [data] if isinstance(data, str) else texts_of(data, columns)
-        parts = self._found(self._blocks(texts), 1 if k is None else k, threshold)
+        parts = self._found(self._blocks(texts), k, threshold)
         found: Any
-        if k is None and not threshold:
+        if k is None and not threshold and not self.has_sets:
             places, usual = self._class_of_label(), int(self._shares().argmax())
             ids = [np.empty(0, np.int64), *(part.label_ids[:, 0] for part in parts)]
             label_ids = np.concatenate(ids)
@@ -364,8 +352,8 @@ class FastTextClassifier(Model):
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:
         """The probability of every label for each text, (texts, labels), as in `classes_`.
 
-        Rows sum to 1, also with losses that judge each label by itself. A text without a known word
-        gets the shares of the labels in the training set.
+        Rows sum to 1, also with losses that judge each label by itself, unless texts may have
+        several labels. A text without a known word gets the shares of the labels in training.
         """
         parts = self._found(self._blocks(text_array(X)), 1, 0.0, has_all=True)
         all_chances = [np.asarray(part.all_chances_BL, np.float64) for part in parts]
@@ -373,6 +361,8 @@ class FastTextClassifier(Model):
         found_NC = np.zeros((sum(map(len, all_chances)), len(shares)))
         if all_chances:
             found_NC[:, places] = np.concatenate(all_chances)
+        if self.has_sets:
+            return found_NC
         sums_N1 = found_NC.sum(1, keepdims=True)
         return np.where(sums_N1 > 0, found_NC / np.where(sums_N1 > 0, sums_N1, 1), shares)
 
