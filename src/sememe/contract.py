@@ -359,7 +359,7 @@ class Model(Estimator):
         """Wrap the methods of a subclass: none returns NaN, and pretrained weights are kept."""
         super().__init_subclass__(**more)
         if "fit" in vars(cls):
-            cls.fit = unless_pretrained(vars(cls)["fit"])
+            setattr(cls, "fit", unless_pretrained(vars(cls)["fit"]))  # noqa: B010
         for name in set(_NUMERIC) & set(vars(cls)):
             own = vars(cls)[name]
             if name == "embed":

@@ -66,11 +66,11 @@ def unless_pretrained(fit: Callable[..., Any]) -> Callable[..., Any]:
 class Estimator:
     """What scikit-learn calls. A subclass has `embed`, and `fit` if it can be trained."""
 
-    fit: Callable[..., Any]
     embed: Callable[..., np.ndarray]
     config: Any = None  # dataclass of the model's options
     settings: Any = None  # TextSettings, if they are options of the constructor too
-    embed_options: Mapping[str, Any] = {"pool": "mean", "layers": "last"}  # of `transform`
+    # Options of `embed` that `transform` uses; auto is the model's own pooling.
+    embed_options: Mapping[str, Any] = {"pool": "auto", "layers": "last"}
     is_classifier: ClassVar[bool] = False
     is_pretrained: bool = False  # opened by sememe.load: `fit` leaves it as it is
     _output: Output = None
@@ -122,6 +122,11 @@ class Estimator:
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted
 
+    @unless_pretrained
+    def fit(self, *args: Any, **options: Any) -> Any:
+        """Leave a model that is not trained, such as word vectors, as it is."""
+        return self
+
     @only_with("embed")
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Train on texts, unless the model is pretrained, and give their vectors."""
@@ -134,7 +139,8 @@ class Estimator:
         """One vector for each text, (texts, D), by `embed`."""
         if not self.is_fitted:
             raise not_fitted(f"This {type(self).__name__} is not fitted yet: call fit first.")
-        rows_ND = self.embed(text_array(X).tolist(), **self.embed_options)
+        options = {name: own for name, own in self.embed_options.items() if own != "auto"}
+        rows_ND = self.embed(text_array(X).tolist(), **options)
         return self._contained(rows_ND, getattr(X, "index", None))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

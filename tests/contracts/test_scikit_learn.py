@@ -365,6 +365,7 @@ def test_labels_that_cannot_be_learned_are_refused():
 ENCODERS = [
     "bert", "gpt", "elmo", "ulmfit", "nnlm", "seq2seq", "transformer", "classify", "doc2vec",
     "word2vec-skipgram-negative", "fasttext.bin", "vectors.txt", "onehot", "huggingface-bert",
+    "sentence", "sentence-static",
 ]  # fmt: skip
 
 
@@ -396,7 +397,7 @@ def test_layers_of_a_loaded_network_can_be_searched(golden: Path):
     grid = {"bert__layers": ["last", 0], "bert__pool": ["mean", "max"]}
     search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise").fit(texts, topics)
     assert len(search.cv_results_["params"]) == 4
-    assert pipeline[0].get_params() == {"pool": "mean", "layers": "last"}
+    assert pipeline[0].get_params() == {"pool": "auto", "layers": "last"}
     with pytest.raises(OptionError, match="dim"):
         pipeline.set_params(bert__dim=5)
 

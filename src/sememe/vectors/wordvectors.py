@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -154,10 +154,6 @@ class WordVectors(Model):
             "text": self.text.to_dict(),
             **{name: value for name, value in self.about.items() if name not in known},
         }
-
-    def fit(self, texts: Any, y: Any = None) -> Self:
-        """Return these vectors as they are, for a pipeline of scikit-learn."""
-        return self
 
     # ---- queries ---------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class SentenceModel(Model):
     """One vector per text: a base, pooling, linear layers, normalization, and prompts."""
 
     kind = "sentence"
+    is_pretrained = True
 
     def __init__(
         self,
