@@ -32,7 +32,7 @@ _MESSAGES = {"note", "on_note", "_on_note", "remark", "warn", "task", "translate
 _SPEAKING = {
     "few_remark", "baseline_remark", "remark", "verdict", "caption", "caveat", "summary",
     "_word_line", "_lines", "_words", "said", "notes_beforehand", "notes_of", "_sense_notes",
-    "_note_lanes", "_sentence", "start_message", "description", "_shape", "_knows",
+    "_note_lanes", "_sentence", "note", "start_message", "description", "_shape", "_knows",
 }  # fmt: skip
 
 

@@ -110,10 +110,10 @@ def _patterns(language: Language) -> list[_Pattern]:
         template, translation = map(_numbered, line)
         texts = _PLACE.split(template)[::2]
         if len(texts) > 1 and _LETTER.search("".join(texts)):
-            places = [f"(?P<_{name.strip('~')}>.*?)" for name in _PLACE.findall(template)]
             parts = [re.escape(texts[0])]
-            for place, text in zip(places, texts[1:], strict=True):
-                parts += [place, re.escape(text)]
+            for place, text in zip(_PLACE.finditer(template), texts[1:], strict=True):
+                value = r"\S+" if ":word" in place[0] else ".*?"
+                parts += [f"(?P<_{place[1].strip('~')}>{value})", re.escape(text)]
             longest = max(texts, key=len)
             found.append(_Pattern(sum(map(len, texts)), longest, "".join(parts), translation))
     return sorted(found, key=lambda pattern: -pattern.size)
@@ -128,8 +128,9 @@ def _numbered(text: str) -> str:
 def translate(text: str) -> str:
     """Translate a finished message, found by its template; one without a line stays as it is.
 
-    Values are `{names}`, or `{}` if their order is the same in Chinese. A part that is a message
-    too is marked in the catalogue: `{~reason}` is translated, `{word}` is the user's.
+    Values are `{names}`, or `{}` if their order is the same in Chinese; `{name:word}` has no space.
+    A part that is a message too is marked in the catalogue: `{~reason}` is translated, `{reason}`
+    is not.
     """
     language = current()
     if (known := _messages(language).get(text)) is not None:
