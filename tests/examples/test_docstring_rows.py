@@ -56,6 +56,20 @@ def corpus(monkeypatch):
     docstring_tasks._collected.cache_clear()
 
 
+def test_a_damaged_copy_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMEME_CACHE", str(tmp_path))
+    made, num_read = made_up(3), []
+    monkeypatch.setattr(docstring_tasks, "_read", lambda *_: num_read.append(1) or made)
+    for _ in range(2):
+        assert docstring_tasks.collect() == made
+    assert len(num_read) == 1
+    (path,) = tmp_path.rglob("*-docstrings.json")
+    for data in (path.read_text().replace("numpy ", "nunpy ", 1), "", "[]", "null"):
+        path.write_text(data)
+        assert docstring_tasks.collect() == made
+    assert len(num_read) == 5
+
+
 def all_rows(name):
     return {split: list(docstring_rows(name, split)) for split in ("train", "dev", "test")}
 

@@ -23,6 +23,8 @@ import campaign
 import mutation
 from campaign import Campaign, Cases, Outcome, spread
 
+import sememe
+from sememe.contract import KINDS
 from sememe.errors import ArtifactError
 
 # Subjects that are quick to open: all formats of files, and no network.
@@ -181,6 +183,12 @@ def test_what_once_failed_comes_up_again(known: str, golden: Path, tmp_path: Pat
         if path.is_dir():
             path.rmdir()
     pytest.fail(f"no case in a thousand: {known}")
+
+
+def test_every_kind_of_model_is_damaged(golden: Path):
+    """A new kind needs a fixture, from which the campaign makes its cases."""
+    folders = [path for path in golden.iterdir() if path.is_dir() and "tokenizer" not in path.name]
+    assert {sememe.load(path).kind for path in folders} == {*KINDS}
 
 
 def test_the_cases_of_a_campaign_are_spread_over_all_subjects():

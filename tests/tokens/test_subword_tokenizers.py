@@ -21,7 +21,7 @@ from subword_texts import CHARACTERS, bpe, hard_texts, wordpiece
 
 from missing_libraries import without_libraries
 from sememe.errors import ArtifactError, OptionError, SememeError, UnknownWordError
-from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer, trained_at
 
 PIECES, BYTES = wordpiece(), bpe()
 
@@ -347,3 +347,31 @@ def test_options_of_the_wrong_type_are_refused(tmp_path: Path, options: dict[str
 def test_half_a_surrogate_pair_is_cut_as_an_unknown_character() -> None:
     found = wordpiece().encode("the \ud800 cat")
     assert found.ends[-1] == len("the \ud800 cat")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
+@pytest.mark.parametrize("damage", ["flip", "empty", "missing"])
+def test_a_damaged_tokenizer_in_a_cache_is_trained_again(
+    tmp_path: Path, name: str, damage: str
+) -> None:
+    place, trained, notes = tmp_path / "kept", [], []
+
+    def train() -> SubwordTokenizer:
+        trained.append(1)
+        return wordpiece()
+
+    for _ in range(2):
+        trained_at(place, train, notes.append)
+    assert len(trained) == 1 and not notes
+    data = (place / name).read_bytes()
+    if damage == "missing":
+        (place / name).unlink()
+    else:
+        # A letter of a token: the file stays readable.
+        at = data.index(b"the")
+        (place / name).write_bytes(b"" if damage == "empty" else data[:at] + b"x" + data[at + 1 :])
+    again = trained_at(place, train, notes.append)
+    assert again.fingerprint == wordpiece().fingerprint
+    assert len(trained) == 2 and len(notes) == 1 and name in notes[0]
+    assert trained_at(place, train, notes.append).fingerprint == again.fingerprint
+    assert len(trained) == 2

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sememe.errors import ArtifactError, InputError, OptionError, WriteError
 from sememe.examples.labelled.rows import AnswerRow, AnswerSpan, LabelledRows, TagRow, TextRow
 from sememe.machine import cache_dir
-from sememe.storage.folder import read_json, write_text
+from sememe.storage.folder import read_text, write_text
 from sememe.text import library
 from sememe.text.docstrings import Parameter, parameters, prose
 
@@ -80,13 +80,20 @@ def collect(
     path = _cache_path(packages)
     if path.exists():
         with suppress(ArtifactError, TypeError, ValueError):  # a damaged copy is made again
-            return [_restored(kept) for kept in read_json(path)]
+            checksum, _, content = read_text(path).partition("\n")
+            if checksum == _checksum(content):
+                return [_restored(kept) for kept in json.loads(content)]
     found = _read(packages, on_file)
     if not found:
         raise InputError("The built-in corpus is empty: no source of the packages could be read.")
     with suppress(WriteError):  # without a cache it is only slower
-        write_text(path, json.dumps(found, ensure_ascii=False))
+        content = json.dumps(found, ensure_ascii=False)
+        write_text(path, f"{_checksum(content)}\n{content}")
     return found
+
+
+def _checksum(content: str) -> str:
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def _read(packages: Sequence[str] | None, on_file: OnFile | None) -> list[Docstring]:

@@ -7,7 +7,7 @@ model is trained only on train.jsonl, from which its words and sub-words are tak
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from sememe.storage.folder import (
     verify,
     write_checksums,
     write_file,
-    write_folder,
     write_json,
 )
 from sememe.text import library, stream
@@ -35,7 +34,7 @@ from sememe.text.words import sentence_ends
 from sememe.tokens.caching import open_or_build
 from sememe.tokens.store import TokenStore
 from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
-from sememe.tokens.subwords.tokenizer import Kind, SubwordTokenizer
+from sememe.tokens.subwords.tokenizer import Kind, SubwordTokenizer, trained_at
 
 
 def sentences_of(document: str, settings: TextSettings) -> list[str]:
@@ -267,13 +266,11 @@ class LadderText:
     ) -> tuple[SubwordTokenizer, SubwordStore]:
         """The tokenizer of a kind, trained on the training text, and that text in its ids."""
         place = self.tokenizer_place(kind, vocab_size)
-        if not place.exists():
-            trained = SubwordTokenizer.train(
-                self.train, kind=kind, vocab_size=vocab_size, text=self.settings, progress=progress
-            )
-            with write_folder(place) as scratch:
-                trained.save(scratch)
-        tokenizer = SubwordTokenizer.load(place)
+        train = partial(
+            SubwordTokenizer.train, self.train, kind=kind, vocab_size=vocab_size,
+            text=self.settings, progress=progress,
+        )  # fmt: skip
+        tokenizer = trained_at(place, train, progress.note)
         store = open_or_build_subwords(
             self.train, tokenizer, text=self.settings, path=Path(f"{place}-ids"), progress=progress
         )

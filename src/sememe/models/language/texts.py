@@ -26,7 +26,6 @@ from sememe.models.language.baselines import (
     unigram_metrics,
 )
 from sememe.progress import SILENT, Reporter, format_count
-from sememe.storage.folder import write_folder
 from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.text.stream import Spool
@@ -34,7 +33,7 @@ from sememe.tokens.caching import byte_progress, key_of, open_or_build
 from sememe.tokens.store import TokenStore
 from sememe.tokens.subwords.chunks import RULES_VERSION
 from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
-from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer, trained_at
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.training.device import Validation, Validations
 
@@ -208,18 +207,13 @@ def _tokenizer(
     if given is not None:
         return SubwordTokenizer.load(given)
     place = _tokenizer_place(model, parts)
-    if place is not None and place.exists():
-        return SubwordTokenizer.load(place)
     corpora: Any = {name: own for name, (own, _) in parts.items()}
-    trained = SubwordTokenizer.train(
-        corpora.get(ONLY, corpora), kind=model.tokenizer_kind,
+    train = partial(
+        SubwordTokenizer.train, corpora.get(ONLY, corpora), kind=model.tokenizer_kind,
         vocab_size=model.config.vocab_size, smoothing=model.training.smoothing, text=model.text,
         progress=reporter,
     )  # fmt: skip
-    if place is not None:
-        with write_folder(place) as scratch:
-            trained.save(scratch)
-    return trained
+    return train() if place is None else trained_at(place, train, reporter.note)
 
 
 def _tokenizer_place(model: SubwordModel, parts: Parts) -> Path | None:

@@ -34,7 +34,9 @@ from sememe.storage.folder import (
     read_errors,
     read_json,
     reads_artifact,
+    verify,
     write_card,
+    write_folder,
     write_json,
     write_text,
 )
@@ -381,6 +383,22 @@ class SubwordTokenizer:
         _require_tokenizers()
         config = changed(config or TokenizerConfig(), "A tokenizer", options)
         return cls(train_engine(corpus, config, cls, text or TextSettings(), memory, progress))
+
+
+def trained_at(
+    place: Path, train: Callable[[], SubwordTokenizer], note: Callable[[str], None]
+) -> SubwordTokenizer:
+    """The tokenizer in a folder; trained and saved there if it is missing or damaged."""
+    if place.exists():
+        try:
+            verify(place)
+            return SubwordTokenizer.load(place)
+        except ArtifactError as error:
+            note(f"The tokenizer is trained again. {error}")
+    trained = train()
+    with write_folder(place) as scratch:
+        trained.save(scratch)
+    return trained
 
 
 # ---- reading ------------------------------------------------------------------------------
