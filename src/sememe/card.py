@@ -97,6 +97,7 @@ def facts_of(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "parameters": parameters,
         "manifest": manifest,
         "data": data,
+        "learned": part_of(manifest, "learned"),
         "base": part_of(data, "base"),
         "text": text,
         "options": {key: own for key, own in options.items() if key not in _OF_THE_RUN},

@@ -80,13 +80,14 @@ def test_info_and_convert_know_classifiers(sememe, model, train: Path):
 
 
 def test_evaluate_labels(sememe, model, train: Path):
-    *rows, last = [
+    *rows, f1, last = [
         line.split("\t") for line in sememe("evaluate", "labels", model, train).out.splitlines()
     ]
     averages = ["macro average", "micro average", "weighted average"]
     assert [row[0] for row in rows] == ["good", "bad", *averages]
     assert {row[1] for row in rows} == {"1.0000"} and rows[-1][-2:] == ["120", "120"]
-    assert "F1 1.0000 on 120 examples, calibration error 0." in last[0] and "log loss 0." in last[0]
+    assert "F1 1.0000 on 120 examples" in f1[0]
+    assert "probabilities: calibration error 0." in last[0] and "log loss 0." in last[0]
     metrics = sememe("evaluate", "labels", model, train, "-k", 2, "--json").json
     assert metrics["precision"] == 0.5 and metrics["recall"] == 1 and metrics["num_examples"] == 120
     assert metrics["averages"]["macro"]["f1"] == pytest.approx(2 / 3)

@@ -99,6 +99,23 @@ def test_evaluate_scores_every_label(sememe, task):
     assert said.code == 2 and "k is only for fastText" in said.err
 
 
+def test_two_models_are_compared_by_their_labels(sememe, model, task):
+    other = ("--train", "train.csv", "--dev", "dev.csv", "--epochs", 1, *QUICK)
+    sememe("finetune", "classify", model, *other, "--out", "other")
+    found = sememe("compare", "task", "other", "--data", "dev.csv", "--json").json
+    assert found["metric"] == "micro_f1" and found["scores"][0] > found["scores"][1]
+    scores = sememe("evaluate", "labels", "task", "dev.csv", "--json").json
+    assert found["scores"][0] == pytest.approx(scores["metrics"]["micro_f1"])
+    whole = sememe(
+        "compare", "task", "other", "--data", "dev.csv", "--metric", "accuracy", "--json"
+    )
+    assert whole.json["scores"][0] == pytest.approx(scores["metrics"]["accuracy"])
+    one = (*other, "--label-separator", "none", "--skip-bad", "--out", "one")
+    sememe("finetune", "classify", model, *one)
+    ran = sememe("compare", "task", "one", "--data", "dev.csv", fails=True)
+    assert ran.code == 2 and "only one predicts several labels" in ran.err
+
+
 def test_json_has_what_was_learned(sememe, model):
     train = write(Path("train.csv"), 2)
     ran = sememe(

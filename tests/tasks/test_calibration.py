@@ -81,6 +81,8 @@ def test_label_sets_are_calibrated_and_have_thresholds_of_their_own(bert, gpt, t
         said = {label for label, p in one.probabilities.items() if p >= told["thresholds"][label]}
         assert {*one.labels} == said
     assert json.loads((tmp_path / "task" / "sememe.json").read_text("utf-8"))["learned"] == told
+    card = (tmp_path / "task" / "README.md").read_text("utf-8")
+    assert "all labels that reach their thresholds" in card and "calibrated on held-out" in card
     other = Classify(gpt, **QUICK | {"epochs": 2.0}, **BOTH).fit(rows, dev=False)
     assert other.learned["calibration"]["bias"] == 0  # its head has none
     assert other.learned["calibration"]["measured_on"] == "held-out training"

@@ -154,10 +154,16 @@ def compare_tasks(
         )
     kind = kinds[0]
     tasks = [KINDS[kind].cls().load(folder) for folder in (first, second)]
+    if tasks[0].own_k != tasks[1].own_k:
+        raise InputError(
+            f"Of {first} and {second}, only one predicts several labels per row: they cannot be "
+            "compared on the same rows."
+        )
     rows = tasks[0].read(data, labelled=True, on_note=on_note, **(reading or {}))
     gold = gold_of(kind, rows)
     if not metric:
         metric = _metric_for(gold) if kind == "answer" else DEFAULTS[kind]
+        metric = metric if tasks[0].own_k else "micro_f1"
     said = [said_of(kind, task.predict_rows(rows)) for task in tasks]
     return compare_predictions(
         gold, *said, metric=metric, names=_names(str(first), str(second)), **options

@@ -136,20 +136,24 @@ def read_rows(
 
 
 def gold_of(kind: Kind, rows: Sequence[Any]) -> list[Any]:
-    """The gold value of each row: a label, a score, tags, or the texts of all answers."""
+    """The gold value of each row: a label, several, a score, tags, or the texts of all answers."""
     take: Callable[[Any], Any] = {
         "regress": lambda row: row.score,
         "tag": lambda row: list(row.tags),
         "answer": lambda row: [answer.text for answer in row.answers],
-    }.get(kind, lambda row: row.label)
+    }.get(kind, lambda row: row.label if row.labels is None else sorted(row.labels))
     return [take(row) for row in rows]
+
+
+def _labels_of(prediction: Any) -> str | list[str]:
+    return sorted(prediction.labels) if prediction.label is None else prediction.label
 
 
 def said_of(kind: Kind, predictions: Sequence[Any]) -> list[Any]:
     """The prediction for each row, in the form of `gold_of`; an answer is its text."""
     take: Callable[[Any], Any] = {
-        "classify": lambda one: one.label,
-        "pairs": lambda one: one.label,
+        "classify": _labels_of,
+        "pairs": _labels_of,
         "choose": lambda one: str(one.number),
         "regress": lambda one: float(one.score),
         "tag": lambda one: list(one.tags),

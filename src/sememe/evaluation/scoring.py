@@ -1,8 +1,8 @@
 """Metrics by name: gold and predicted labels, scores, tags or answers in, scores out.
 
 Every metric gives a score from the whole set, and the scores of each row from which a paired test
-can redraw it: gold labels as strings (accuracy, F1s, Matthews), numbers (Pearson, Spearman), tags
-of sentences (entity F1), or tuples of the right answers (SQuAD, CMRC).
+can redraw it: gold labels as strings (accuracy, F1s, Matthews) or lists (micro F1), numbers
+(Pearson, Spearman), tags of sentences (entity F1), or tuples of the right answers (SQuAD, CMRC).
 
 Fine-tuned models, and answers that others left in a file, are scored here without any training.
 """
@@ -58,6 +58,16 @@ class Metric:
     combine: Combine | None = None
     # Whether a row is either right or wrong, so that McNemar's test applies.
     is_right_or_wrong: bool = False
+
+
+def _common(gold: Sequence[Any], predicted: Sequence[Any], *_: Any) -> np.ndarray:
+    """How many labels of each row are right, true and predicted."""
+    pairs = [({*g}, {*p}) for g, p in zip(gold, predicted, strict=True)]
+    return np.array([(len(g & p), len(g), len(p)) for g, p in pairs], np.float64).reshape(-1, 3)
+
+
+def _micro_f1(gold: Sequence[Any], predicted: Sequence[Any], _: str) -> float:
+    return float(f1_of_sums(_common(gold, predicted).sum(0)[None])[0])
 
 
 def _right(gold: Sequence[Any], predicted: Sequence[Any], *_: Any) -> np.ndarray:
@@ -158,6 +168,7 @@ METRICS: dict[str, Metric] = {
             is_right_or_wrong=True,
         ),
         Metric("binary_f1", "F1", binary_f1, _marks, f1_of_sums),
+        Metric("micro_f1", "micro F1", _micro_f1, _common, f1_of_sums),
         Metric(
             "macro_f1",
             "macro F1",

@@ -11,7 +11,7 @@ from sememe.metrics.answers import (
     score_answer_or_none,
     score_chinese_answer,
 )
-from sememe.metrics.calibration import Reliability, calibration_text
+from sememe.metrics.calibration import Reliability, calibration_lines, calibration_text
 from sememe.metrics.classification import (
     ClassScore,
     Confusion,
@@ -70,6 +70,7 @@ __all__ = [
     "averages",
     "best_threshold",
     "binary_f1",
+    "calibration_lines",
     "calibration_text",
     "class_scores",
     "class_table",

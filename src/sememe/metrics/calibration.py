@@ -60,3 +60,8 @@ def calibration_text(scores: Mapping[str, float]) -> str:
     """The result of `Reliability.to_dict` in words; nothing for nothing."""
     words = {"ece": "calibration error", "brier": "Brier score", "log_loss": "log loss"}
     return ", ".join(f"{words[name]} {value:.4f}" for name, value in scores.items())
+
+
+def calibration_lines(name: str, scores: Mapping[str, float]) -> list[str]:
+    """A line that says how good the probabilities of the rows `name` are; none without scores."""
+    return [f"{name}, probabilities: {calibration_text(scores)}"] if scores else []

@@ -49,6 +49,10 @@ class Labels(NamedTuple):
     labels: tuple[str, ...]
     probabilities: dict[str, float]
 
+    @property
+    def label(self) -> None:
+        """Nothing: there is no single one."""
+
 
 Predicted = Label | Labels
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sememe.metrics import calibration_text, class_table
+from sememe.metrics import calibration_lines, class_table
 from sememe.progress import baseline_remark, few_remark, format_score
 
 
@@ -55,8 +55,8 @@ class Scores:
         told = [
             f"{one.replace('_', ' ')} {format_score(value)}" for one, value in self.metrics.items()
         ]
-        told += [calibration_text(self.calibration)] if self.calibration else []
-        return f"{name}: {', '.join(told)} ({self.num_rows:,} rows)"
+        scores = f"{name}: {', '.join(told)} ({self.num_rows:,} rows)"
+        return "\n".join([scores, *calibration_lines(name, self.calibration)])
 
     @property
     def remark(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from sememe.errors import InputError
 from sememe.examples.windows import build_tree
 from sememe.machine import in_order
-from sememe.metrics import ClassScore, Reliability, averages, calibration_text, class_table
+from sememe.metrics import ClassScore, Reliability, averages, calibration_lines, class_table
 from sememe.metrics.decisions import decide
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import (
@@ -321,7 +321,7 @@ class LabelsResult:
     def summary(self, name: str) -> str:
         """The micro-averaged F1, and how good the probabilities are."""
         told = f"{name}: F1 {self.f1:.4f} on {self.num_examples:,} examples"
-        return ", ".join(filter(None, (told, calibration_text(self.calibration))))
+        return "\n".join([told, *calibration_lines(name, self.calibration)])
 
     @property
     def remark(self) -> str:
