@@ -65,7 +65,7 @@ def fasttext(train: Rows, seed: int, **options: Any) -> Any:
 def vectors(train: Rows, seed: int, **options: Any) -> Any:
     """Skip-gram vectors of the training texts, fine-tuned under a linear head."""
     words = sememe.Word2Vec(dim=100, min_count=2, epochs=10, workers=1, seed=1)
-    words.fit([text for text, _ in train], language="zh", progress=False)
+    words.fit((text for text, _ in train), language="zh", progress=False)
     task = sememe.Classify(words, epochs=8, workers=1, seed=seed, device="cpu", **options)
     return task.fit(train, dev=False, progress=False)
 

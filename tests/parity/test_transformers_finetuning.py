@@ -210,7 +210,7 @@ def test_label_sets_are_those_of_transformers(kind, model, tmp_path):
     pad_id = peer.config.pad_token_id if kind == "gpt" else None
 
     def labelled(batch: list[Any]) -> dict[str, Any]:
-        labels = torch.from_numpy(np.stack([item.target[0] for item in batch]))
+        labels = task.objective.head.collate([item.target for item in batch])[:, 0]
         return {**inputs_of(batch, False, pad_id), "labels": labels}
 
     theirs = plain_losses(peer.train(), items, labelled, task.config.sort_batches)

@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 from sememe.examples.batches import TokenSequence
 from sememe.examples.labelled.rows import AnswerRow
 from sememe.nn.encoders import kept_sizes
+from sememe.nn.heads import LabelSetHead
 from sememe.tasks.objective import Item, ItemBatches, fingerprint, random_order
 from sememe.tasks.training import held_out, weighted
 
@@ -110,15 +111,18 @@ def test_balanced_classes_weigh_the_same():
 
 
 def test_labels_of_a_set_weigh_where_they_hold():
-    sets = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]], np.float32)
+    sets = [(0,), (0, 1), (0,), (0,)]
     items = [
-        replace(item(2, n), target=np.stack([own, np.ones_like(own)])) for n, own in enumerate(sets)
+        replace(item(2, n), target=np.array([(label, 1) for label in own], np.float32))
+        for n, own in enumerate(sets)
     ]
-    own = weighted(items, ["always", "rare", "never"], "balanced")
-    np.testing.assert_array_equal(own[0].target, [[1, 0, 0], [1, 1, 1]])
-    np.testing.assert_array_equal(own[1].target, [[1, 1, 0], [1, 3, 1]])  # 3 rows lack it, 1 has it
-    own = weighted(items, ["always", "rare", "never"], "always=0.5,never=9")
-    np.testing.assert_array_equal(own[1].target[1], [0.5, 1, 1])
+    labels, head = ["always", "rare", "never"], LabelSetHead(4, 3)
+    own = weighted(items, labels, "balanced")
+    dense = head.collate([one.target for one in own])
+    np.testing.assert_array_equal(dense[0], [[1, 0, 0], [1, 1, 1]])
+    np.testing.assert_array_equal(dense[1], [[1, 1, 0], [1, 3, 1]])  # 3 rows lack it, 1 has it
+    own = weighted(items, labels, "always=0.5,never=9")
+    np.testing.assert_array_equal(head.collate([own[1].target])[0, 1], [0.5, 1, 1])
     assert own[0].weight == 1 and own[0].target.dtype == np.float32
 
 

@@ -96,7 +96,16 @@ class ClassHead(Head):
 
 
 class LabelSetHead(ClassHead):
-    """Any number of C labels for an item, (E, C); a target is their truths and weights, (2, C)."""
+    """Any number of C labels for an item, (E, C); a target has their ids and weights."""
+
+    def collate(self, targets: Several[np.ndarray]) -> Tensor:
+        """The truth and the weight of every label, (E, 2, C)."""
+        found = np.zeros((len(targets), 2, self.num_outputs), np.float32)
+        found[:, 1] = 1
+        for own, target in zip(found, targets, strict=True):
+            ids = target[:, 0].astype(np.int64)
+            own[0, ids], own[1, ids] = 1, target[:, 1]
+        return torch.from_numpy(found)
 
     def loss(self, outputs_EC: Tensor, batch: Labelled) -> Tensor:
         """The binary cross-entropy (nats), the mean over the labels."""

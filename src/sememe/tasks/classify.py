@@ -116,18 +116,16 @@ class Classify(TextTask):
         return encode_texts(self.coder, rows, self.target())
 
     def target(self) -> Target:
-        """A function from a row to the id of its label, or to the truths of all labels."""
-        if self.has_sets:
-            return self._set_target
+        """A function from a row to the id of its label, or to the ids and weights of its labels."""
         numbers = {label: np.array(n, np.int64) for n, label in enumerate(self.labels)}
-        return lambda row: None if row.label is None else numbers.get(row.label)
+        if not self.has_sets:
+            return lambda row: None if row.label is None else numbers.get(row.label)
 
-    def _set_target(self, row: TextRow) -> np.ndarray | None:
-        """The truth of each label, and its weight."""
-        if row.labels is None:
-            return None
-        (is_true,) = self.truths([row.labels])
-        return np.stack([is_true, np.ones_like(is_true)]).astype(np.float32)
+        def ids_and_weights(row: TextRow) -> np.ndarray | None:
+            own = None if row.labels is None else [(numbers[label], 1) for label in row.labels]
+            return None if own is None else np.array(own, np.float32).reshape(-1, 2)
+
+        return ids_and_weights
 
     def make_head(self, width: int, *, dropout: float, has_bias: bool) -> Any:
         """A linear map to the labels."""

@@ -179,15 +179,14 @@ def weighted(items: Several[Item], labels: Several[str], choice: str) -> list[It
     if is_one:
         num_true = np.bincount(targets, minlength=len(labels))
     else:
-        num_true = np.sum([target[0] for target in targets], axis=0).astype(np.int64)
+        ids = np.concatenate([target[:, 0] for target in targets]).astype(np.int64)
+        num_true = np.bincount(ids, minlength=len(labels))
     chosen = class_weights(choice, labels, num_true.tolist(), len(items), is_one=is_one)
-    weights_C = np.array(chosen)
+    weights_C = np.array(chosen, np.float32)
     if is_one:
         return [replace(item, weight=float(weights_C[item.target])) for item in items]
     return [
-        replace(
-            item, target=np.stack([own[0], np.where(own[0] > 0, weights_C, 1)], dtype=np.float32)
-        )
+        replace(item, target=np.column_stack([own[:, 0], weights_C[own[:, 0].astype(np.int64)]]))
         for item, own in zip(items, targets, strict=True)
     ]
 
