@@ -358,8 +358,8 @@ class Model(Estimator):
     def __init_subclass__(cls, **more: Any) -> None:
         """Wrap the methods of a subclass: none returns NaN, and pretrained weights are kept."""
         super().__init_subclass__(**more)
-        if "fit" in vars(cls):
-            setattr(cls, "fit", unless_pretrained(vars(cls)["fit"]))  # noqa: B010
+        for name in {"fit"} & set(vars(cls)):
+            setattr(cls, name, unless_pretrained(vars(cls)[name]))
         for name in set(_NUMERIC) & set(vars(cls)):
             own = vars(cls)[name]
             if name == "embed":

@@ -29,7 +29,7 @@ VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
 
 _PLACE = re.compile(r"\{(~?\w+)(?:[:!][^{}]*)?\}")
 _LETTER = re.compile("[^\\W\\d_]")
-# A space stands between Chinese and Latin letters or digits, not beside Chinese and its marks.
+# A space separates Chinese from Latin letters or digits, but not from its marks.
 _SPACED = re.compile(r"( ?)\{(~?\w+)(?:[:!][^{}]*)?\}( ?)")
 _WIDE = re.compile("[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef“”…]")
 # The sizes by which large numbers are written.
