@@ -14,7 +14,6 @@ from typing import Any
 from sememe.contract import KINDS
 from sememe.progress import FEW, baseline_remark, format_count, shown
 from sememe.storage.folder import MANIFEST, read_json, write_card, write_json
-from sememe.storage.tensors import num_weights
 from sememe.text.settings import BUILT_IN
 
 _CONFIG, _WEIGHTS, _HEAD = "config.json", "model.safetensors", "head.safetensors"
@@ -226,6 +225,8 @@ def _has_seen_dev(content: dict[str, Any]) -> bool:
 def _num_parameters(folder: Path, manifest: dict[str, Any]) -> int:
     """The weights of a network; 0 where the tensors are of something else, such as words."""
     is_network = (folder / _WEIGHTS).is_file() and not ("words" in manifest and "dim" in manifest)
+    from sememe.storage.tensors import num_weights
+
     return num_weights(folder / _WEIGHTS) if is_network else 0
 
 

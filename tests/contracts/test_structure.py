@@ -36,6 +36,7 @@ LAZY_PARTS = (
     "sememe.text.words.select_tokens",  # workers that cut Chinese start without NumPy
     "sememe.text.stream.cut_texts",  # word vectors that are only looked up need no segmenter
     "sememe.tokens.subwords.training.train_engine",
+    "sememe.storage.tensors.num_weights",  # NumPy, which a list of options does not need
     "sememe.training.run.check_tensorboard",  # these load PyTorch
     "sememe.models.huggingface.folder.convert_pickles",
 )
