@@ -319,7 +319,7 @@ def open_parquet(source: Source) -> Iterator[Any]:
         # As bytes, because pyarrow takes a str in UTF-8 alone.
         with pa.OSFile(os.fsencode(source.path)) as opened, pq.ParquetFile(opened) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: damaged strings
         # Arrow's own message may run over several lines.
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else "unreadable"
         raise InputError(f"Cannot read {source.name} as parquet: {reason}.") from error
