@@ -64,6 +64,14 @@ def test_exact_and_near_duplicates_of_earlier_rows(place):
     assert sememe.clean(rows, duplicates=False, near_duplicates=False).is_kept.all()
 
 
+def test_a_copy_of_a_near_duplicate_is_like_the_kept_row(place):
+    changed = " ".join([SENTENCE] * 5) + " once more"
+    report = sememe.clean([" ".join([SENTENCE] * 5), changed, OTHERS[0], changed])
+    assert report.is_kept.tolist() == [True, False, True, False]
+    (copy,) = report.rules["duplicates"].samples
+    assert copy.like.line == 0 and 0.8 < copy.similarity < 1
+
+
 def test_chinese_is_compared_by_characters(place):
     rows = [CHINESE, CHINESE.replace("，", " "), CHINESE.replace("小动物", "小狗"), OTHERS[0]]
     report = sememe.clean(rows, threshold=0.5)

@@ -286,7 +286,7 @@ def _other_encoding(sample: bytes, encoding: str) -> str:
     return next((found for found in others if _reads_as(sample, found)), "")
 
 
-def check_encoding(source: Source, settings: TextSettings) -> None:
+def check_encoding(source: Source, name: str, settings: TextSettings) -> None:
     """Raise an error for a file that starts as text in another encoding.
 
     With replacements for invalid bytes, most of it would be lost.
@@ -296,7 +296,7 @@ def check_encoding(source: Source, settings: TextSettings) -> None:
         codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError as error:
         if _other_encoding(sample, encoding):
-            raise _wrong_byte(source.name, error.start, encoding, error.reason, sample) from None
+            raise _wrong_byte(name, error.start, encoding, error.reason, sample) from None
 
 
 def _reads_as(sample: bytes, encoding: str) -> bool:

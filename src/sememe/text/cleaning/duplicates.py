@@ -91,6 +91,7 @@ class Duplicates:
         yield 0, repeats
         if self._bands:
             yield from self._match_shingles(is_kept, repeats, threshold, workers)
+        self._follow(repeats)
 
     def _match_hashes(self, is_kept: np.ndarray, repeats: Repeats) -> None:
         for documents, starts in _equal(self._hashes.read(), is_kept):
@@ -100,6 +101,15 @@ class Duplicates:
             firsts = np.repeat(documents[starts], sizes)
             repeats.original[documents[~is_first]] = firsts[~is_first]
             repeats.similarity[documents[~is_first]] = 1.0
+
+    def _follow(self, repeats: Repeats) -> None:
+        """Let copies of a row that is a near-duplicate itself name the row that is kept."""
+        rows = np.flatnonzero(repeats.original != NONE)
+        firsts = repeats.original[rows]
+        is_chained = repeats.original[firsts] != NONE
+        rows, firsts = rows[is_chained], firsts[is_chained]
+        repeats.original[rows] = repeats.original[firsts]
+        repeats.similarity[rows] = repeats.similarity[firsts]
 
     def _match_shingles(
         self, is_kept: np.ndarray, repeats: Repeats, threshold: float, workers: int

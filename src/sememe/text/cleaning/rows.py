@@ -55,12 +55,14 @@ def is_table(source: FoundSource) -> bool:
     return ending in (*PARQUET_ENDINGS, *JSON_ENDINGS, *TABLE_ENDINGS)
 
 
-def read_rows(sources: list[FoundSource], config: CleanConfig) -> Generator[RowBatch, None, None]:
+def read_rows(
+    sources: list[FoundSource], names: list[str], config: CleanConfig
+) -> Generator[RowBatch, None, None]:
     """Read all rows in order; small text files share a batch."""
     batches = (
         batch
         for number, found in enumerate(sources)
-        for batch in read_source(number, found, config)
+        for batch in read_source(number, found, names[number], config)
     )
     waiting: list[RowBatch] = []
     for batch in batches:
@@ -87,13 +89,14 @@ def _join(batches: list[RowBatch]) -> RowBatch:
 
 
 def read_source(
-    number: int, found: FoundSource, config: CleanConfig
+    number: int, found: FoundSource, name: str, config: CleanConfig
 ) -> Generator[RowBatch, None, None]:
-    """Read the rows of one source; `number` is its number in their places."""
+    """Read the rows of one source; `number` is its number in their places, `name` for messages."""
     source = Source(found.path)
+    source.name = name
     is_binary = source.format_ending in PARQUET_ENDINGS
     if config.errors == "replace" and not is_binary and Path(found.path).is_file():
-        check_encoding(Source(found.path), config.text_settings)
+        check_encoding(Source(found.path), name, config.text_settings)
     batches = _read_file if is_table(found) else _read_plain
     for batch in batches(number, source, found.in_folder, config):
         yield batch._replace(num_bytes=source.num_read)
