@@ -38,6 +38,7 @@ def test_the_public_names_are_these():
         "Word2VecConfig",
         "__version__",
         "clean",
+        "docstring_pairs",
         "docstring_rows",
         "docstring_texts",
         "evaluate_glue",

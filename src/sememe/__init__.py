@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         evaluate_words as evaluate_words,
     )
     from sememe.examples.docstring_tasks import (
+        docstring_pairs as docstring_pairs,
         docstring_rows as docstring_rows,
         docstring_texts as docstring_texts,
     )
@@ -88,6 +89,7 @@ _HOMES = {
     "TokenStore": "tokens.store",
     "Word2VecConfig": "models.word2vec.config",
     "clean": "text.cleaning.running",
+    "docstring_pairs": "examples.docstring_tasks",
     "docstring_rows": "examples.docstring_tasks",
     "docstring_texts": "examples.docstring_tasks",
     "evaluate_glue": "evaluation",

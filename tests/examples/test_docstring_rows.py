@@ -12,6 +12,7 @@ from sememe.examples.docstring_tasks import (
     ORDERS,
     Docstring,
     answer_rows,
+    docstring_pairs,
     docstring_rows,
     docstring_texts,
     passages,
@@ -201,3 +202,40 @@ def test_the_installed_packages_give_rows_that_are_kept(tmp_path, monkeypatch):
     assert len(rows) > 1_000 and answers["array_like"] > 50
     texts = docstring_texts("dev", packages=only)
     assert texts and not set(texts) & set(docstring_texts("train", packages=only))
+
+
+def paired(module: str, summary: str, body: str) -> Docstring:
+    return Docstring("numpy", module, f"{summary}\n{body}", ())
+
+
+def test_pairs_have_one_right_body_that_does_not_contain_the_summary(monkeypatch):
+    modules = {split: [] for split in docstring_tasks.SPLITS}
+    for number in range(200):
+        modules[split_of(f"numpy.m{number}")].append(f"numpy.m{number}")
+    train, test = modules["train"], modules["test"]
+    seen, new, other = (" ".join(f"{word}{number}" for word in WORDS) for number in range(3))
+    docstrings = [
+        paired(train[0], "Return the sorted rows.", seen),
+        paired(train[1], "Return the SORTED rows!", f"{seen}."),  # the same pair
+        paired(train[2], "Return the other rows.", f"It will return the other, rows: {new}"),
+        paired(train[3], "signature(of, a, call) is not one", other),
+        paired(test[0], "Find the largest value.", seen),  # a body of the training modules
+        paired(test[1], "Find the smallest value.", new.upper()),
+        paired(test[2], "Find the middle value now.", new),  # a body of another test module
+        paired(test[3], "Find the smallest value.", " ".join([other] * 40)),
+    ]
+    monkeypatch.setattr(docstring_tasks, "collect", lambda packages, on_file: docstrings)
+    docstring_tasks._collected.cache_clear()
+    pairs = docstring_pairs()
+    assert [(row.text, row.second) for row in pairs] == [("Return the sorted rows.", seen)]
+    held_out = docstring_pairs("test")
+    longest = " ".join([other] * 40).split()[:256]
+    assert " ".join(longest) in {row.second for row in held_out} and len(held_out) == 2
+    assert seen not in {row.second for row in held_out}
+    assert docstring_pairs("test", limit=1) == held_out[:1]
+    for arguments in ({"split": "all"}, {"limit": 0}):
+        with pytest.raises(OptionError):
+            docstring_pairs(**arguments)
+    with pytest.raises(InputError, match="dev pairs"):
+        docstring_pairs("dev")
+    docstring_tasks._collected.cache_clear()

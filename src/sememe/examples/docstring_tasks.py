@@ -7,6 +7,9 @@
 
 Docstrings are split by module. What would give the answer away is removed: package names,
 signatures and the layout of parameter sections; so are held-out rows that repeat training rows.
+
+`docstring_pairs` has no labels: it gives each summary with its own body, to train and to evaluate
+retrieval.
 """
 
 import hashlib
@@ -370,15 +373,21 @@ def shingles(text: str) -> list[str]:
 
 
 def without_repeats(
-    rows: Iterable[Row], trained: Iterable[Row], text_of: Callable[[Row], str]
+    rows: Iterable[Row],
+    trained: Iterable[Row],
+    text_of: Callable[[Row], str],
+    *,
+    is_each_new: bool = False,
 ) -> list[Row]:
-    """The rows of which at most a third is in the training rows."""
+    """The rows of which at most a third is in the training rows; `is_each_new`: or in others."""
     known = {run for row in trained for run in shingles(text_of(row))}
     kept = []
     for row in rows:
         own = shingles(text_of(row))
         if sum(run in known for run in own) <= _SHARE * len(own):
             kept.append(row)
+            if is_each_new:
+                known.update(own)
     return kept
 
 
@@ -401,10 +410,7 @@ def docstring_rows(
     """
     if name not in NAMES:
         raise OptionError(f"The built-in tasks are {', '.join(NAMES)}; there is no {name!r}.")
-    if split not in SPLITS:
-        raise OptionError(f"The splits are {', '.join(SPLITS)}; there is no {split!r}.")
-    if limit is not None and limit < 1:
-        raise OptionError(f"limit must be at least 1, not {limit}.")
+    _check(split, limit)
     docstrings = _collected(None if packages is None else tuple(packages), on_file)
     rows = _made(name, docstrings, "train")
     if split != "train":
@@ -415,12 +421,65 @@ def docstring_rows(
     return LabelledRows(rows[:limit])
 
 
+def _check(split: str, limit: int | None) -> None:
+    if split not in SPLITS:
+        raise OptionError(f"The splits are {', '.join(SPLITS)}; there is no {split!r}.")
+    if limit is not None and limit < 1:
+        raise OptionError(f"limit must be at least 1, not {limit}.")
+
+
 def docstring_texts(
     split: Split = "train", *, packages: Sequence[str] | None = None, on_file: OnFile | None = None
 ) -> list[str]:
     """The prose of a split's docstrings, to pre-train on text without held-out rows."""
     docstrings = _collected(None if packages is None else tuple(packages), on_file)
     return [docstring.text for docstring in docstrings if docstring.split == split]
+
+
+_MOST_BODY_WORDS = 256
+
+
+def docstring_pairs(
+    split: Split = "train",
+    *,
+    limit: int | None = None,
+    packages: Sequence[str] | None = None,
+    on_file: OnFile | None = None,
+) -> LabelledRows[TextRow]:
+    """Summaries (`text`) with their bodies (`second`): train on them, or retrieve the body.
+
+    No body contains its summary and no pair occurs twice. In dev and test, at most a third of a
+    body is in the training bodies or in another body, so that each summary has one right body.
+    """
+    _check(split, limit)
+    docstrings = _collected(None if packages is None else tuple(packages), on_file)
+    rows = _pairs(docstrings, "train")
+    if split != "train":
+        rows = without_repeats(_pairs(docstrings, split), rows, _second, is_each_new=True)
+    if not rows:
+        raise InputError(f"The packages hold no docstrings for the {split} pairs.")
+    return LabelledRows(rows[:limit])
+
+
+def _pairs(docstrings: list[Docstring], split: Split) -> list[TextRow]:
+    found: dict[tuple[str, str], TextRow] = {}
+    for own in docstrings:
+        if own.split == split and _is_usable(own):
+            body = " ".join(own.body.split()[:_MOST_BODY_WORDS])
+            key = (_plain(own.summary), _plain(body))
+            if key[0] not in key[1]:
+                source = f"{own.package} {own.module}"
+                found.setdefault(key, TextRow(text=own.summary, second=body, source=source))
+    return sorted(found.values(), key=lambda row: draw(_all_text(row)))
+
+
+def _plain(text: str) -> str:
+    """The words alone: neither case nor punctuation makes a repetition another text."""
+    return f" {' '.join(_SHINGLE_WORD.findall(text.lower()))} "
+
+
+def _second(row: TextRow) -> str:
+    return row.second or ""
 
 
 @lru_cache(maxsize=1)
