@@ -173,7 +173,7 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
         write_tensors(scratch / TENSORS, tensors)
         write_manifest(scratch, manifest)
         if vectors._index is not None:
-            vectors._index.save(ApproximateIndex.path_in(scratch, vectors))
+            vectors._index.save(ApproximateIndex.path_in(scratch, vectors.vectors))
 
 
 def chosen_rows(choice: str, input: np.ndarray, output: np.ndarray) -> np.ndarray:

@@ -114,17 +114,26 @@ def _error_bound(dim: int) -> float:
 
 
 def nearest(
-    vectors_VD: np.ndarray, inverse_V: np.ndarray, units_QD: np.ndarray, num: int
+    vectors_VD: np.ndarray,
+    inverse_V: np.ndarray,
+    units_QD: np.ndarray,
+    num: int,
+    is_allowed_V: np.ndarray | None = None,
 ) -> list[Found]:
-    """For each unit query the `num` rows of largest cosine."""
+    """For each unit query the `num` rows of largest cosine, perhaps among the allowed ones only."""
     found: list[Found] = []
     for start in range(0, len(units_QD), _NUM_QUERIES):
-        found += _nearest_few(vectors_VD, inverse_V, units_QD[start : start + _NUM_QUERIES], num)
+        few_QD = units_QD[start : start + _NUM_QUERIES]
+        found += _nearest_few(vectors_VD, inverse_V, few_QD, num, is_allowed_V)
     return found
 
 
 def _nearest_few(
-    vectors_VD: np.ndarray, inverse_V: np.ndarray, units_QD: np.ndarray, num: int
+    vectors_VD: np.ndarray,
+    inverse_V: np.ndarray,
+    units_QD: np.ndarray,
+    num: int,
+    is_allowed_V: np.ndarray | None,
 ) -> list[Found]:
     num_rows, num_queries = len(vectors_VD), len(units_QD)
     margin = 2 * _error_bound(vectors_VD.shape[1])
@@ -133,8 +142,12 @@ def _nearest_few(
     for start in range(0, num_rows, block_size):
         rows = slice(start, start + block_size)
         scores_QV = _scan(vectors_VD[rows], inverse_V[rows], units_QD)
+        if is_allowed_V is not None:
+            scores_QV[:, ~is_allowed_V[rows]] = -math.inf
         for query, scores in enumerate(scores_QV):
-            ids = start + np.flatnonzero(scores >= kth_bound(scores, num) - margin)
+            # No cosine is below -1; a row that is not allowed is.
+            bound = max(kth_bound(scores, num) - margin, -2.0)
+            ids = start + np.flatnonzero(scores >= bound)
             exact = cosines(vectors_VD, ids, units_QD[query : query + 1])[:, 0]
             parts[query].append(best(ids, exact, num))
     return [_join(part, num) for part in parts]
@@ -298,11 +311,11 @@ def _usearch() -> Any:
     return index
 
 
-def _fingerprint(vectors: WordVectors) -> str:
+def _fingerprint(vectors_VD: np.ndarray) -> str:
     """A name for these vectors: their shape and a thousand rows spread over all of them."""
-    step = max(1, len(vectors) // 1_000)
-    digest = hashlib.blake2b(repr(vectors.vectors.shape).encode(), digest_size=8)
-    digest.update(np.ascontiguousarray(vectors.vectors[::step]).tobytes())
+    step = max(1, len(vectors_VD) // 1_000)
+    digest = hashlib.blake2b(repr(vectors_VD.shape).encode(), digest_size=8)
+    digest.update(np.ascontiguousarray(vectors_VD[::step]).tobytes())
     return digest.hexdigest()
 
 
@@ -325,22 +338,22 @@ class ApproximateIndex:
         return len(self._index)
 
     @staticmethod
-    def path_in(folder: Path, vectors: WordVectors) -> Path:
-        """The path of the index of `vectors` in a folder."""
-        return folder / f"index-{_fingerprint(vectors)}.usearch"
+    def path_in(folder: Path, vectors_VD: np.ndarray) -> Path:
+        """The path of the index of these vectors in a folder."""
+        return folder / f"index-{_fingerprint(vectors_VD)}.usearch"
 
     @classmethod
-    def build(cls, vectors: WordVectors) -> ApproximateIndex:
+    def build(cls, vectors_VD: np.ndarray) -> ApproximateIndex:
         """Add every vector; uses all cores."""
         index = _usearch().Index(
-            ndim=vectors.dim,
+            ndim=vectors_VD.shape[1],
             metric="cos",
             dtype="f32",
             connectivity=_CONNECTIVITY,
             expansion_add=_EXPANSION_ADD,
             expansion_search=_EXPANSION_SEARCH,
         )
-        index.add(np.arange(len(vectors), dtype=np.uint64), np.asarray(vectors.vectors))
+        index.add(np.arange(len(vectors_VD), dtype=np.uint64), np.asarray(vectors_VD))
         return cls(index)
 
     def save(self, path: Path) -> None:
@@ -351,7 +364,7 @@ class ApproximateIndex:
             scratch.write_bytes(content + _checksum(content))
 
     @classmethod
-    def open(cls, path: Path, vectors: WordVectors) -> ApproximateIndex:
+    def open(cls, path: Path, vectors_VD: np.ndarray) -> ApproximateIndex:
         """Map an index that `save` wrote; the library would follow damaged links anywhere."""
         try:
             content = np.memmap(path, np.uint8, "r")
@@ -360,7 +373,7 @@ class ApproximateIndex:
             index = _usearch().Index.restore(content.data, view=True)
         except (RuntimeError, ValueError, OSError) as error:
             raise ArtifactError(f"{path} is not a readable index ({error}).") from error
-        if index is None or len(index) != len(vectors) or index.ndim != vectors.dim:
+        if index is None or (len(index), index.ndim) != vectors_VD.shape:
             raise ArtifactError(f"{path} does not fit the vectors.")
         found = cls(index)
         found._content = content  # the index looks into it
@@ -378,18 +391,18 @@ class ApproximateIndex:
         return [keys[:count].astype(np.int64) for keys, count in counted]
 
 
-def open_or_build(vectors: WordVectors, folder: Path | None) -> ApproximateIndex:
+def open_or_build(vectors_VD: np.ndarray, folder: Path | None) -> ApproximateIndex:
     """The saved index in `folder` if it belongs to these vectors; else a new one, saved there."""
     _usearch()
     if folder is None:
-        return ApproximateIndex.build(vectors)
-    path = ApproximateIndex.path_in(folder, vectors)
+        return ApproximateIndex.build(vectors_VD)
+    path = ApproximateIndex.path_in(folder, vectors_VD)
     if path.is_file():
         try:
-            return ApproximateIndex.open(path, vectors)
+            return ApproximateIndex.open(path, vectors_VD)
         except ArtifactError as error:
             warnings.warn(f"{error} It is built again.", stacklevel=3)
-    index = ApproximateIndex.build(vectors)
+    index = ApproximateIndex.build(vectors_VD)
     try:
         index.save(path)
     except WriteError as error:  # a read-only place: the index serves this process

@@ -480,7 +480,7 @@ class WordVectors(Model):
     def index(self) -> ApproximateIndex:
         """The approximate index: opened or built once, saved next to vectors that have a folder."""
         if self._index is None:
-            self._index = search.open_or_build(self, self._folder)
+            self._index = search.open_or_build(self.vectors, self._folder)
         return self._index
 
     def save(self, folder: str | Path) -> None:

@@ -1,0 +1,1 @@
+"""Search over texts: rows in an index, queries in, ranked rows out."""
