@@ -22,8 +22,8 @@ PROGRAMS = {
 }  # fmt: skip
 # Heavy or optional libraries, and parts of the standard library that take long to import.
 LAZY_LIBRARIES = {
-    "IPython", "filelock", "ftfy", "h5py", "importlib", "jinja2", "matplotlib", "numba", "numpy",
-    "pandas", "platformdirs", "polars", "py3langid", "pyarrow", "regex", "rich", "rjieba",
+    "IPython", "bm25s", "filelock", "ftfy", "h5py", "importlib", "jinja2", "matplotlib", "numba",
+    "numpy", "pandas", "platformdirs", "polars", "py3langid", "pyarrow", "regex", "rich", "rjieba",
     "sacrebleu", "safetensors",
     "scipy", "sklearn", "tensorboard", "threadpoolctl", "tokenizers", "torch", "transformers",
     "usearch", "zstandard",

@@ -30,7 +30,7 @@ def words_of_texts(texts: Iterable[str], settings: TextSettings) -> Iterator[lis
         while part := list(islice(texts, _TEXTS_AT_ONCE)):
             data = [text.encode("utf-8", "replace") for text in part]
             ends = np.cumsum([len(own) for own in data], dtype=np.int64)
-            # A batch drops texts without words: labels tell which ones are left.
+            # A batch drops texts without words: their numbers are kept as labels.
             numbers = list(map(str, range(len(part))))
             records = cut(DocumentBatch(b"".join(data), ends, numbers))
             documents = records.data.decode("utf-8", "surrogatepass").split("\x1d")[:-1]
