@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sememe.models.onehot.model import OneHot as OneHot
     from sememe.models.registry import load as load
     from sememe.models.sentence.model import SentenceModel as SentenceModel
+    from sememe.models.sif.model import SIF as SIF
     from sememe.models.static.loop import Evaluate as Evaluate
     from sememe.models.translation.model import Seq2Seq as Seq2Seq, Transformer as Transformer
     from sememe.models.translation.reversal_study import study_reversal as study_reversal

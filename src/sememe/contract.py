@@ -96,6 +96,7 @@ KINDS: dict[str, Kind] = {
         options="sememe.models.doc2vec.config:Doc2VecConfig",
         family="static",
     ),
+    "sif": Kind("SIF", "sememe.models.sif.model:SIF", _VECTORS, True),
     "vectors": Kind("word vectors", "sememe.vectors.wordvectors:WordVectors", _VECTORS, True),
     "fasttext-classifier": Kind(
         "fastText classifier",

@@ -126,6 +126,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     },
     "word2vec-chinese": _static(_CHINESE_WORDS, _CHINESE_EMBED),
     "word2vec-phrases": _static(("king", "new_york", "river")),
+    "sif": _static(),
+    "usif-chinese": _static(_CHINESE_WORDS, _CHINESE_EMBED),
     "glove": _static(),
     "fasttext": (*_static(), partial(vectors_of, ("giraffe", "kings"))),
     "fasttext-cbow-hierarchical": (*_static(), partial(vectors_of, ("giraffe", "kings"))),

@@ -57,6 +57,8 @@ COMMANDS: dict[str, str] = {
     },
     "word2vec-chinese": f"train word2vec {_CHINESE} --epochs 20 {_STATIC}",
     "word2vec-phrases": f"train word2vec {_ENGLISH} --phrases 2 --epochs 20 {_STATIC}",
+    "sif": "train sif word2vec-skipgram-negative texts/english.txt --workers 1 --quiet",
+    "usif-chinese": "train sif word2vec-chinese texts/chinese.txt --method usif --quiet",
     "glove": f"train glove {_ENGLISH} --window 4 --epochs 15 {_STATIC}",
     "fasttext": f"train fasttext {_ENGLISH} --bucket 120 --epochs 20 {_STATIC}",
     "fasttext-cbow-hierarchical": f"train fasttext {_ENGLISH} --bucket 120 --epochs 20 "

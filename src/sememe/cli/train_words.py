@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from sememe.cli import training
 from sememe.cli.options import Json, Quiet, expand, flag
 from sememe.cli.program import echo, examples, needed, print_json, print_result, remark
@@ -18,6 +20,7 @@ from sememe.models.fasttext.config import FastTextConfig
 from sememe.models.glove.config import GloVeConfig
 from sememe.models.ngram.config import NGramConfig
 from sememe.models.onehot.config import OneHotConfig
+from sememe.models.sif.config import SIFConfig
 from sememe.models.word2vec.config import Word2VecConfig
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
@@ -237,6 +240,46 @@ def onehot(
     model = OneHot(config).fit(
         corpus, text=text, store=store, out=out, overwrite=overwrite, progress=reporter
     )
+    training.print_vectors(model, out, as_json=json, quiet=quiet)
+
+
+@training.app.command(
+    epilog=examples(
+        "sememe train sif runs/first my-texts/ --out runs/sif",
+        "sememe train sif glove.6B.50d.txt my-texts/ --method usif --out runs/usif",
+        "sememe embed runs/sif sentences.txt --out sentences.npy",
+    )
+)
+@expand(config="Model", text="Text")
+def sif(
+    vectors: Annotated[
+        str, typer.Argument(metavar="VECTORS", help="Word vectors: model folder or vector file.")
+    ],
+    corpus: training.Corpus = None,
+    out: training.Out = None,
+    overwrite: training.Overwrite = False,
+    store: training.Store = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: SIFConfig,
+    text: TextSettings,
+) -> None:
+    """Make sentence vectors: weighted means of word vectors (SIF).
+
+    Frequent words weigh little, and what all sentences of CORPUS share is
+    removed. VECTORS decide the language and case of CORPUS.
+
+    In Python: sememe.SIF("runs/first").fit("text.txt").
+    """
+    from sememe.models.registry import load_words
+    from sememe.models.sif.model import SIF
+
+    out = needed(out)
+    model = SIF(load_words(vectors), config).fit(
+        corpus, text=text, store=store, out=out, overwrite=overwrite,
+        progress=Reporter(quiet=quiet),
+    )  # fmt: skip
     training.print_vectors(model, out, as_json=json, quiet=quiet)
 
 

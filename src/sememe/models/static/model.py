@@ -301,7 +301,7 @@ def open_manifest(kind: Any, folder: Path, otherwise: str) -> tuple[Any, dict[st
     if manifest.get("kind") != kind.kind:
         raise ArtifactError(f"{folder} is of kind {manifest.get('kind')}, {otherwise}.")
     with read_errors(folder / MANIFEST):
-        model = kind(kind.config_class(**manifest["config"]))
+        model = kind(config=kind.config_class(**manifest["config"]))
         model.text = model.settings = TextSettings.from_dict(manifest["text"])
     model.history, model.plan = History.load(folder / HISTORY), manifest.get("plan", {})
     model.data = part_of(manifest, "data")

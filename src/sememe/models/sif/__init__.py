@@ -1,0 +1,1 @@
+"""SIF: sentence vectors, weighted means of word vectors."""
