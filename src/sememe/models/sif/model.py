@@ -92,7 +92,9 @@ class SIF(StaticModel):
             raise OptionError("SIF needs vectors with dimensions, not one-hot vectors.")
         self.text = _text_for(base, self.text, request.reporter)
         tokens = self.open_text(corpus, 0, request.store, request.reporter)
-        sum_of = hashlib.blake2b(np.ascontiguousarray(base.vectors), digest_size=16).hexdigest()
+        sum_of = hashlib.blake2b(
+            np.ascontiguousarray(base.vectors).data, digest_size=16
+        ).hexdigest()
         plan = self.plan_of(tokens, len(base)) | {"vectors": sum_of}
 
         def train() -> None:
