@@ -9,6 +9,7 @@ from sememe.cli import (  # noqa: F401
     embed,
     evaluate,
     evaluate_benchmarks,
+    evaluate_vectors,
     finetune,
     ladder,
     language_models,

@@ -49,6 +49,7 @@ _IN_GROUPS = (
     "nnlm", "tokenizer", "bert", "gpt", "seq2seq", "transformer",
     "classify", "pairs", "regress", "choose", "tag", "answer",
     "words", "labels", "glue", "squad", "ner", "texts", "features", "perplexity", "senses",
+    "retrieval", "sts",
     "masking", "reversal", "rates",
     "pca", "heatmap", "positions", "history", "attention",
 )  # fmt: skip

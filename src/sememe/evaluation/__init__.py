@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from sememe.evaluation.outcomes import Outcome
     from sememe.evaluation.perplexity import evaluate_perplexity
     from sememe.evaluation.results import Score, WordsResult
+    from sememe.evaluation.retrieval import RetrievalResult, RetrievalSet, evaluate_retrieval
     from sememe.evaluation.rows import RunSettings
     from sememe.evaluation.senses import SensesResult, evaluate_senses
+    from sememe.evaluation.sts import STSResult, evaluate_sts
     from sememe.evaluation.suites import (
         FamilyResult,
         GLUEResult,
@@ -38,7 +40,10 @@ _HOMES = {
     "FeaturesResult": "features",
     "GLUEResult": "suites",
     "Outcome": "outcomes",
+    "RetrievalResult": "retrieval",
+    "RetrievalSet": "retrieval",
     "RunSettings": "rows",
+    "STSResult": "sts",
     "Score": "results",
     "SensesResult": "senses",
     "WordsResult": "results",
@@ -53,8 +58,10 @@ _HOMES = {
     "evaluate_odd": "words",
     "evaluate_pairs": "words",
     "evaluate_perplexity": "perplexity",
+    "evaluate_retrieval": "retrieval",
     "evaluate_senses": "senses",
     "evaluate_squad": "suites",
+    "evaluate_sts": "sts",
     "evaluate_texts": "suites",
     "evaluate_words": "words",
 }
@@ -65,7 +72,10 @@ __all__ = [
     "FeaturesResult",
     "GLUEResult",
     "Outcome",
+    "RetrievalResult",
+    "RetrievalSet",
     "RunSettings",
+    "STSResult",
     "Score",
     "SensesResult",
     "WordsResult",
@@ -80,8 +90,10 @@ __all__ = [
     "evaluate_odd",
     "evaluate_pairs",
     "evaluate_perplexity",
+    "evaluate_retrieval",
     "evaluate_senses",
     "evaluate_squad",
+    "evaluate_sts",
     "evaluate_texts",
     "evaluate_words",
 ]

@@ -82,6 +82,23 @@ def spearman_interval(
     )  # fmt: skip
 
 
+def pearson_interval(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    level: float = 0.95,
+    num_resamples: int = 1_000,
+    seed: int = 1,
+) -> Interval:
+    """Resample the pairs and take Pearson's correlation again each time."""
+    x_N, y_N = np.asarray(first, np.float64), np.asarray(second, np.float64)
+
+    return _resampled(
+        lambda picks_RN: row_correlations(x_N[picks_RN], y_N[picks_RN]),
+        len(x_N), level, num_resamples, seed,
+    )  # fmt: skip
+
+
 def proportion_interval(
     num_correct: int,
     num_asked: int,

@@ -87,7 +87,7 @@ def average_precision(run: Run, judgments: Judgments) -> np.ndarray:
 
 
 # The metrics that the field reports, with their names.
-_REPORTED = {
+_REPORTED: dict[str, tuple[Callable[[Ranking, int], float], int]] = {
     "nDCG@10": (_ndcg, 10),
     "Recall@100": (_recall, 100),
     "MRR@10": (_reciprocal_rank, 10),
