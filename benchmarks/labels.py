@@ -1,9 +1,12 @@
 """What class weights, calibration and thresholds change where labels are rare.
 
-`python benchmarks/labels.py DATA` reads DATA/zh/thucnews_titles (one label per title; its ten
-classes are thinned to 100 : 1) and DATA/zh/cluener (the kinds of names in a sentence, any number of
-them), trains fastText's classifier and skip-gram vectors under a linear head with each option, and
-prints scores on the test rows, mean ± standard deviation over seeds.
+    python benchmarks/labels.py DATA
+    python benchmarks/labels.py DATA --bert runs/bert --log labels.jsonl --minutes 9
+
+It reads DATA/zh/thucnews_titles (one label per title; its ten classes are thinned to 100 : 1) and
+DATA/zh/cluener (the kinds of names in a sentence, any number of them), trains fastText's
+classifier, skip-gram vectors under a linear head and, if given, a BERT with each option, and prints
+scores on the test rows, mean ± standard deviation over seeds. A run with the same log continues it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import json
 import lzma
 import random
 import statistics
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +75,17 @@ def vectors(train: Rows, seed: int, **options: Any) -> Any:
     return task.fit(train, dev=False, progress=False)
 
 
-MODELS: dict[str, Callable[..., Any]] = {"fastText": fasttext, "skip-gram, linear head": vectors}
+def bert(folder: str) -> Callable[..., Any]:
+    """A pre-trained BERT, fine-tuned entirely."""
+
+    def make(train: Rows, seed: int, **options: Any) -> Any:
+        task = sememe.Classify(
+            folder, epochs=4, learning_rate=3e-4, length=64, workers=1, seed=seed, device="cpu",
+            **options,
+        )  # fmt: skip
+        return task.fit(train, dev=False, progress=False)
+
+    return make
 
 
 def measured(model: Any, test: Rows) -> dict[str, float]:
@@ -84,12 +99,32 @@ def measured(model: Any, test: Rows) -> dict[str, float]:
     }
 
 
+def table(runs: dict[str, list[dict[str, float]]]) -> str:
+    """The mean and standard deviation of each option's scores, as a table of Markdown."""
+    names = [*next(iter(runs.values()))[0]]
+    lines = [" | ".join(["| options", *names, "seeds |"]), "| --- " * (len(names) + 2) + "|"]
+    for setting, found in runs.items():
+        values = [[run[name] for run in found] for name in names]
+        told = [
+            f"{statistics.mean(own):.3f} ± {statistics.stdev(own) if own[1:] else 0:.3f}"
+            for own in values
+        ]
+        lines.append(" | ".join([f"| {setting}", *told, f"{len(found)} |"]))
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Train every model with every option, and print one table per set and model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--bert", help="folder of a BERT trained on Chinese text")
+    parser.add_argument("--log", type=Path, help="where results are kept, one JSON per line")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
     options = parser.parse_args()
+    models = {"fastText": fasttext, "skip-gram, linear head": vectors}
+    if options.bert:
+        models["BERT"] = bert(options.bert)
     zh = options.data / "zh"
     sets = {
         "news titles, one label": (
@@ -100,23 +135,32 @@ def main() -> None:
             names(zh / "cluener", "train.json.xz"), names(zh / "cluener", "dev.json.xz"),
         ),
     }  # fmt: skip
+    done: dict[tuple[Any, ...], dict[str, float]] = {}
+    if options.log and options.log.exists():
+        lines = map(json.loads, options.log.read_text("utf-8").splitlines())
+        done = {tuple(own["run"]): own["scores"] for own in lines}
+    begun = time.monotonic()
+    for run in product(sets, models, range(1, options.seeds + 1), SETTINGS):
+        if run in done or time.monotonic() - begun > 60 * options.minutes:
+            continue
+        set_name, model_name, seed, setting = run
+        train, test = sets[set_name]
+        done[run] = measured(models[model_name](train, seed, **SETTINGS[setting]), test)
+        print(*run, done[run], flush=True)
+        if options.log:
+            with options.log.open("a", encoding="utf-8") as log:
+                print(json.dumps({"run": run, "scores": done[run]}), file=log)
     for set_name, (train, test) in sets.items():
         own = (label if isinstance(label, list) else [label] for _, label in train)
         counts = Counter(name for labels in own for name in labels)
         print(f"\n{set_name}: {len(train):,} training and {len(test):,} test rows; {dict(counts)}")
-        for model_name, make in MODELS.items():
-            print(f"\n{model_name}")
-            for setting, more in SETTINGS.items():
-                runs = [
-                    measured(make(train, seed, **more), test)
-                    for seed in range(1, options.seeds + 1)
-                ]
-                told = [
-                    f"{statistics.mean(own):.3f} ± {statistics.stdev(own):.3f}"
-                    for own in ([run[key] for run in runs] for key in runs[0])
-                ]
-                heading = "" if setting != "plain" else " | ".join(["", *runs[0]]) + "\n"
-                print(f"{heading}{setting} | {' | '.join(told)}", flush=True)
+        for model_name in models:
+            found = defaultdict(list)
+            for setting, seed in product(SETTINGS, range(1, options.seeds + 1)):
+                if run := done.get((set_name, model_name, seed, setting)):
+                    found[setting].append(run)
+            if found:
+                print(f"\n{model_name}\n{table(found)}")
 
 
 if __name__ == "__main__":
