@@ -1,9 +1,13 @@
 """The program as a whole: help, exit codes, pipes, terminals that know little, interruption."""
 
+import fcntl
 import os
 import re
+import signal
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -309,3 +313,24 @@ def test_a_switch_that_is_on_can_be_turned_off():
         if one.default is True and not one.secondary_opts
     ]
     assert not stuck
+
+
+@pytest.mark.parametrize("command", [("train", "word2vec", "-", "--out", "w"), ("clean", "-")])
+def test_ctrl_c_while_a_pipe_stays_open(command, own_cache, tmp_path):
+    options = {
+        "cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        "stdin": subprocess.PIPE, "stderr": subprocess.PIPE,
+    }  # fmt: skip
+    with subprocess.Popen([sys.executable, "-m", "sememe.cli", *command], **options) as process:
+        process.stdin.write(b"a fine film\n" * 3)
+        process.stdin.flush()
+        unread, begun = b"x", time.monotonic()
+        while any(unread) and time.monotonic() - begun < 60:
+            unread = fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4))
+            time.sleep(0.05)
+        time.sleep(0.2)  # the reader waits for more
+        process.send_signal(signal.SIGINT)
+        code = process.wait(30)
+        errors = process.stderr.read().decode()
+    assert code == 130 and "Stopped." in errors and "Fatal" not in errors
+    assert not list(tmp_path.iterdir())

@@ -175,14 +175,19 @@ class Source:
                 with self.path.open("rb", buffering=0) as file:
                     yield from self._content(file)
             else:
-                yield from self._content(sys.stdin.buffer)
+                # Unbuffered: at Ctrl-C, a thread that waits in the buffer would abort the program.
+                yield from self._content(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
         except OSError as error:
             raise InputError(f"Cannot read {self.name}: {error.strerror or error}.") from error
 
     def _read(self, file: BinaryIO, size: int) -> bytes:
-        data = file.read(size)
-        self.num_read += len(data)
-        return data
+        """Read `size` bytes, or fewer at the end; a pipe gives a few at a time."""
+        parts: list[bytes] = []
+        while size and (data := file.read(size)):
+            parts.append(data)
+            size -= len(data)
+            self.num_read += len(data)
+        return b"".join(parts)
 
     def _content(self, file: BinaryIO) -> Iterator[bytes]:
         head = self._read(file, _COMPRESSED_SIZE)
