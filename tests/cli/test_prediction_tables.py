@@ -87,6 +87,27 @@ def test_every_format_holds_the_same(sememe, model):
     assert sememe("predict", model, given, "-o", "p.jsonl", "--overwrite").out
 
 
+@pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.tsv.gz", "p.jsonl", "p.parquet"])
+def test_a_written_table_can_be_read_again(sememe, model, name):
+    rows = [*TABLE, {"id": "11", "title": "@a", "text": '"so"\r\na fine\tfilm', "label": " "}]
+    Path("new.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    sememe("predict", model, "new.jsonl", "--out", name)
+    sememe("predict", model, name, "--out", "again.jsonl", "--column", "text=text")
+    found = [json.loads(line) for line in Path("again.jsonl").read_text("utf-8").splitlines()]
+    assert [{key: row[key] for key in rows[0]} for row in found] == rows
+    assert [row["prediction (2)"] for row in found] == ["good", None, "bad", "odd", "good"]
+    assert [row["prediction"] or None for row in found] == ["good", None, "bad", "odd", "good"]
+
+
+def test_formulas_are_escaped_on_request(sememe, model):
+    given = _table(Path("new.csv"))
+    ran = sememe("predict", model, given, "--out", "p.tsv", "--escape-formulas")
+    assert "formulas" not in ran.err
+    assert pd.read_csv("p.tsv", sep="\t")["title"].tolist()[2] == "'=1+1"
+    ran = sememe("predict", model, given, "--out", "p.jsonl", "--escape-formulas", fails=True)
+    assert ran.code == 2 and ".csv or .tsv" in ran.err
+
+
 def test_a_column_for_the_probability_of_each_label(sememe, model):
     given = _table(Path("new.csv"))
     sememe("predict", model, given, "--out", "p.csv", "-k", -1)

@@ -298,3 +298,39 @@ def test_choices_that_are_numbers_may_be_written_out(tmp_path):
     assert [row.label for row in found] == ["2", "1", "0"] and "written out" not in notes
     rows = read_texts([("加", ["十", "12"], "12"), ("减", ["一", "2"], "一")], kind="choose")
     assert [row.label for row in rows] == ["1", "0"]
+
+
+MESSY = {
+    "excel.csv": "\ufeffsep=;\r\ntext;label\r\ngood film;a\r\n;\r\n  \r\nbad, film;b\r\n;;;\r\n",
+    "mac.csv": 'text,label\rgood film,a\r,\r"bad, film",b\r',
+    "bars.csv": "text|label\ngood film|a\n|\nbad, film|b\n",
+    "windows.csv": 'text,label\r\r\ngood film,a\r\r\n,\r\r\n"bad, film",b\r\r\n',
+    "quoted.tsv": '"text"\t"label"\r\ngood film\ta\r\n\t\r\nbad, film\tb\r\n',
+    "plain.tsv": "text\tlabel\r\ngood film\ta\n\t\nbad, film\tb",
+}
+
+
+@pytest.mark.parametrize("name", MESSY)
+def test_files_as_spreadsheets_leave_them(tmp_path, name):
+    (tmp_path / name).write_text(MESSY[name], encoding="utf-8", newline="")
+    notes = []
+    rows = read_texts(tmp_path / name, kind="classify", on_note=notes.append)
+    assert [(row.text, row.label) for row in rows] == [("good film", "a"), ("bad, film", "b")]
+    assert rows.num_skipped == (2 if name == "excel.csv" else 1) and "left out" in notes[-1]
+
+
+def test_which_tsv_files_have_quoted_cells(tmp_path):
+    def read(text):
+        (tmp_path / "a.tsv").write_text(text, encoding="utf-8", newline="")
+        return [(row.text, row.label) for row in read_texts(tmp_path / "a.tsv", kind="classify")]
+
+    # By pandas; then as GLUE has them.
+    assert read('text\tlabel\n"say ""hi""\n\tnow"\ta\nno\tb\n') == [
+        ('say "hi"\n\tnow', "a"),
+        ("no", "b"),
+    ]
+    for cell in ('"hi', '"hi" he said', 'he said "hi"', '"hi"', '"', '"a ""b"" c'):
+        assert read(f"text\tlabel\n{cell}\ta\nno\tb\n") == [(cell, "a"), ("no", "b")]
+    # A quoted cell does not end within the rows that are looked at.
+    lines = "\n".join(["a line"] * 300)
+    assert read(f'"text"\t"label"\n"{lines}"\ta\nno\tb\n')[0] == (lines, "a")

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings, strategies as st
 
 from sememe.errors import InputError, OptionError, WriteError
 from sememe.storage.tables import check_free, write_table
+from sememe.text.settings import TextSettings
+from sememe.text.sources import Source
+from sememe.text.tables import open_table
 
 pd = pytest.importorskip("pandas")
 
@@ -110,3 +114,36 @@ def test_names_that_are_refused(tmp_path):
         table.add(ROWS)
         raise KeyboardInterrupt
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+# ---- sememe reads what it writes ---------------------------------------------------------------
+
+_ODD = (
+    "", " ", '"', '""', "\t", "\n", "\r\n", "\r", "=1+1", "+x", "@you", "-5", "- a", "a,b;c|d",
+    "甲，乙", "两\n行", '"a"', 'say "hi"', "\\n", "'", "# x", "nul\0", "\x0b", "\x85", "🙂",
+)  # fmt: skip
+_CELL = st.lists(st.one_of(st.sampled_from(_ODD), st.text(max_size=4)), max_size=4).map("".join)
+_NAME = _CELL.map(str.strip).filter(lambda name: name and name[0] != "\ufeff")
+
+
+@st.composite
+def _tables(draw: st.DrawFn) -> list[dict[str, str]]:
+    names = draw(
+        st.lists(_NAME, min_size=1, max_size=4, unique=True).map(lambda own: ["row", *own])
+    )
+    assume(len({*names}) == len(names))
+    rows = draw(st.lists(st.lists(_CELL, min_size=len(names), max_size=len(names)), min_size=1))
+    return [dict(zip(names, row, strict=True)) for row in rows if row != names]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.tsv.gz"])
+@settings(deadline=None, max_examples=60)
+@given(rows=_tables())
+def test_every_cell_comes_back(tmp_path_factory, name, rows):
+    assume(rows)
+    path = _write(tmp_path_factory.mktemp("tables") / name, rows)
+    table = open_table(Source(path), TextSettings(), lambda *_: True)
+    assert table.columns == [*rows[0]]
+    records = [*table.records]
+    assert [dict(record.cells) for record in records] == rows
+    assert not any(record.problem for record in records)

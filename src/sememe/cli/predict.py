@@ -73,6 +73,10 @@ def predict(
         typer.Option("--out", "-o", help="Output table: .csv, .tsv, .jsonl or .parquet."),
     ] = None,
     overwrite: Annotated[bool, flag("--overwrite", help="Replace an existing --out.")] = False,
+    escape_formulas: Annotated[
+        bool,
+        flag("--escape-formulas", help="Put ' before cells that spreadsheets take for formulas."),
+    ] = False,
     k: Number = None,
     threshold: Threshold = 0.0,
     prob: Annotated[
@@ -98,6 +102,8 @@ def predict(
     """
     from sememe.storage.tables import check_free, table_format
 
+    if escape_formulas and (out is None or table_format(out)[0] not in (".csv", ".tsv")):
+        raise OptionError("--escape-formulas is for --out tables that end in .csv or .tsv.")
     if out is not None:
         if json:
             raise OptionError("--json prints, --out writes a table: choose one, or --out x.jsonl.")
@@ -107,7 +113,7 @@ def predict(
     k, has_cells = opened.own_k if k is None else k, out is not None
     rows = opened.predict_stream(file, k=k, threshold=threshold, has_cells=has_cells, **reading)
     if out is not None:
-        _write_table(opened, rows, file, k, out, Reporter(quiet=quiet))
+        _write_table(opened, rows, file, k, out, escape_formulas, Reporter(quiet=quiet))
         return
     line = partial(opened.prediction_line, k=k, has_chances=prob)
     if json:
@@ -120,7 +126,13 @@ def predict(
 
 
 def _write_table(
-    model: Any, rows: Iterator[PredictedRow], file: str, k: int, out: Path, reporter: Reporter
+    model: Any,
+    rows: Iterator[PredictedRow],
+    file: str,
+    k: int,
+    out: Path,
+    escapes_formulas: bool,
+    reporter: Reporter,
 ) -> None:
     """Write the rows with their predictions to a table, and report progress."""
     from sememe.examples.labelled.texts import PREFIX as BUILTIN
@@ -134,7 +146,7 @@ def _write_table(
     total = None if reporter.quiet else expected_rows(sources)
     types = {name: own for source in sources for name, own in parquet_types(source).items()}
     with (
-        write_table(out, types=types) as table,
+        write_table(out, types=types, escapes_formulas=escapes_formulas) as table,
         reporter.task("predicting", total, "rows") as task,
     ):
         table.new, cells, empty = columns, RowCells(sources), [None] * len(columns)
@@ -155,10 +167,11 @@ def _write_table(
         if name != own:
             reporter.note(f"The file has a column {name!r}; the new one is {own!r}.")
     remark(f"Wrote {table.num_rows:,} rows to {out}", reporter.quiet)
-    if table.num_formulas:
+    if table.num_formulas and not escapes_formulas:
         warnings.warn(
             f"{table.num_formulas:,} cells start with =, +, - or @, which Excel takes for formulas "
-            "if it opens the file directly: import it there (Data, From Text/CSV).",
+            "if it opens the file directly: import it there (Data, From Text/CSV), or add "
+            "--escape-formulas.",
             stacklevel=2,
         )
 

@@ -72,13 +72,18 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def write_table(
-    path: str | Path, *, types: Mapping[str, Any] | None = None, has_quotes: bool = True
+    path: str | Path,
+    *,
+    types: Mapping[str, Any] | None = None,
+    has_quotes: bool = True,
+    escapes_formulas: bool = False,
 ) -> Iterator[Table]:
     """Yield a table to add rows to; the file appears when the block ends without error.
 
     `types` are the types of columns, of Python or of pyarrow; those of others are inferred from the
     first rows. Only parquet files store them. Without `has_quotes` a cell of a tsv file is never
-    quoted, as sememe reads it; a tab or newline inside becomes a space.
+    quoted; a tab or newline inside becomes a space. With `escapes_formulas`, a cell of a csv or tsv
+    file that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     path = Path(path)
     ending, compression = table_format(path)
@@ -91,7 +96,7 @@ def write_table(
             # Excel takes a csv file for UTF-8 if it starts with this mark; pandas skips it.
             text = TextIOWrapper(body, "utf-8-sig" if ending == ".csv" else "utf-8", "replace", "")
             own: Any = _JsonTable if ending == ".jsonl" else _CsvTable
-            yield own(types or {}, text, ending == ".tsv", has_quotes)
+            yield own(types or {}, text, ending == ".tsv", has_quotes, escapes_formulas)
             text.flush()
             text.detach()
 
@@ -180,17 +185,24 @@ class _CsvTable(Table):
     """Rows of cells as RFC 4180 and spreadsheets have them, quoted where necessary."""
 
     def __init__(
-        self, types: Mapping[str, Any], file: TextIOWrapper, is_tsv: bool, has_quotes: bool
+        self,
+        types: Mapping[str, Any],
+        file: TextIOWrapper,
+        is_tsv: bool,
+        has_quotes: bool,
+        escapes_formulas: bool,
     ) -> None:
         super().__init__(types)
-        self._is_plain = is_tsv and not has_quotes
-        plain: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None, "lineterminator": "\n"}
-        self._writer = csv.writer(
-            file, delimiter="\t" if is_tsv else ",", **(plain if self._is_plain else {})
-        )
+        self._is_plain, self._escapes = is_tsv and not has_quotes, escapes_formulas
+        own: Any = {"delimiter": "\t"} if is_tsv else {}
+        if self._is_plain:
+            own |= {"quoting": csv.QUOTE_NONE, "quotechar": None, "lineterminator": "\n"}
+        self._writer = self._header = csv.writer(file, **own)
+        if is_tsv and has_quotes:  # around all names, to show that cells may have quotes, too
+            self._header = csv.writer(file, quoting=csv.QUOTE_ALL, **own)
 
     def _begin(self, rows: Sequence[Row]) -> None:
-        self._writer.writerow(self.columns)
+        self._header.writerow(map(self._cell, self.columns))
 
     def _write(self, rows: Sequence[Row]) -> None:
         self._check_columns(rows)
@@ -198,7 +210,9 @@ class _CsvTable(Table):
 
     def _cell(self, value: Any) -> Any:
         if isinstance(value, str):
-            self.num_formulas += value.startswith(_FORMULAS) and not _NUMBER.fullmatch(value)
+            is_formula = value.lstrip("\t\r").startswith(_FORMULAS) and not _NUMBER.fullmatch(value)
+            self.num_formulas += is_formula
+            value = f"'{value}" if is_formula and self._escapes else value
             return _BREAKS.sub(" ", value) if self._is_plain else value
         return to_json(value) if isinstance(value, (list, tuple, dict)) else value
 

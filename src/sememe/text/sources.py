@@ -266,7 +266,17 @@ def utf8_blocks(source: Source, settings: TextSettings) -> Iterator[bytes]:
         checked, name = _checked(blocks, source.name, settings.errors), "UTF-8"
     else:
         checked = _recoded(blocks, source.name, settings.encoding, settings.errors)
+    checked = _with_newlines(checked)
     return _noting_loss(checked, source.name, name) if settings.errors == "replace" else checked
+
+
+def _with_newlines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks; those of a file that ends lines with \\r alone, as on old Macs, get newlines."""
+    first = next(blocks, b"")
+    # The last character may be half of \r\n.
+    is_old = b"\r" in first[:-1] and b"\n" not in first
+    for block in chain([first], blocks):
+        yield block.replace(b"\r", b"\n") if is_old else block
 
 
 def _wrong_byte(

@@ -1,8 +1,9 @@
 """Tables: csv, tsv, json and parquet files or labelled lines in; rows by column out.
 
 A csv file follows RFC 4180, with commas or another separator of spreadsheets; in a tsv file quotes
-have no special meaning. A json file holds one object per line, or a list of objects. An error names
-the file and line of a wrong row.
+have no special meaning, unless all are those of quoted cells, as spreadsheets and sememe write
+them. A json file holds one object per line, or a list of objects. An error names the file and line
+of a wrong row.
 """
 
 import csv
@@ -38,6 +39,12 @@ from sememe.text.sources import (
 _LONGEST_FIELD = 1 << 30
 _LONGEST_LINE = 1 << 28
 _LOOKED_AT = 200  # rows below a first one that may name the columns
+_QUOTES_LOOKED_AT = 1 << 18  # characters
+_EXCEL_MARK = re.compile(r'"?sep=(.)"?\r?\n')  # Excel's own line above the rows
+_QUOTED = r'"(?:[^"]|"")*+"'
+_QUOTED_ROW = re.compile(rf"{_QUOTED}(?:\t{_QUOTED})*+\r?\n")
+_QUOTED_CELL = re.compile(rf"(?:^|(?<=\t)){_QUOTED}(?=[\t\n]|\r\n|\Z)", re.MULTILINE)
+_OPEN_CELL = re.compile(r'(?:^|(?<=\t))"(?:[^"]|"")*+\Z', re.MULTILINE)
 
 
 class Record(NamedTuple):
@@ -85,7 +92,7 @@ def at(name: str, number: int) -> str:
 
 
 def text_lines(source: Source, settings: TextSettings) -> Iterator[str]:
-    """Lines with a newline at the end; only \\n and \\r\\n end one."""
+    """Lines with a newline at the end, or with both characters of \\r\\n."""
     parts: list[str] = []
     for block in utf8_blocks(source, settings):
         text = block.decode()
@@ -95,7 +102,7 @@ def text_lines(source: Source, settings: TextSettings) -> Iterator[str]:
             if sum(map(len, parts)) > _LONGEST_LINE:
                 raise InputError(f"{source.name} has a line of {_LONGEST_LINE >> 20:,} MB: no row.")
             continue
-        whole = "".join([*parts, text[:cut]]).replace("\r\n", "\n")
+        whole = "".join([*parts, text[:cut]])
         parts = [text[cut:]]
         yield from io.StringIO(whole, newline="\n")
     if rest := "".join(parts):
@@ -104,16 +111,34 @@ def text_lines(source: Source, settings: TextSettings) -> Iterator[str]:
 
 def numbered_lines(source: Source, settings: TextSettings) -> Lines:
     """The lines of a file with their numbers, without newlines."""
-    for number, line in enumerate(text_lines(source, settings), 1):
-        yield number, line[:-1]
+    return enumerate(map(_bare, text_lines(source, settings)), 1)
+
+
+def _bare(line: str) -> str:
+    return line[:-1].removesuffix("\r")
 
 
 def csv_rows(name: str, lines: Iterator[str], number: int, has_blank: bool = False) -> NumberedRows:
     """The rows of a csv file from line `number` on, blank ones only if `has_blank`."""
+    early, lines = _early(lines)
+    if early and (mark := _EXCEL_MARK.fullmatch(early[0])):
+        next(lines)
+        return _quoted_rows(name, lines, number + 1, mark[1], has_blank)
+    return _quoted_rows(name, lines, number, _delimiter(early), has_blank)
+
+
+def _early(lines: Iterator[str]) -> tuple[list[str], Iterator[str]]:
+    """The first lines, and all of them."""
+    early = next(gathered(islice(lines, _LOOKED_AT), BATCH_SIZE, len), [])
+    return early, chain(early, lines)
+
+
+def _quoted_rows(
+    name: str, lines: Iterable[str], number: int, delimiter: str, has_blank: bool = False
+) -> NumberedRows:
     # The limit applies to the process; the default of 128 KB is short for a document.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
-    early = next(gathered(islice(lines, _LOOKED_AT), BATCH_SIZE, len), [])
-    reader = csv.reader(chain(early, lines), strict=True, delimiter=_delimiter(early))
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     start = number
     try:
         for row in reader:
@@ -122,7 +147,8 @@ def csv_rows(name: str, lines: Iterator[str], number: int, has_blank: bool = Fal
             start = number + reader.line_num
     except csv.Error as error:
         # Where quotes do not close, no later row can be trusted either.
-        raise InputError(f"{at(name, start)}: {error}.") from None
+        reason = str(error).partition(" - ")[0]  # the rest is about Python
+        raise InputError(f"{at(name, start)}: {reason}.") from None
 
 
 def _delimiter(early: list[str]) -> str:
@@ -131,7 +157,7 @@ def _delimiter(early: list[str]) -> str:
     Spreadsheets of many countries write semicolons, with commas inside texts and numbers.
     """
     best, delimiter = 0, ","
-    for mark in ",;\t":
+    for mark in ",;\t|":
         with suppress(csv.Error):
             first, *others = [len(row) for row in csv.reader(early, delimiter=mark) if row] or [0]
             num_equal = 1 + others.count(first) if first > 1 else 0
@@ -140,11 +166,40 @@ def _delimiter(early: list[str]) -> str:
     return delimiter
 
 
-def tab_rows(lines: Iterable[str], number: int) -> NumberedRows:
+def tab_rows(name: str, lines: Iterator[str], number: int) -> NumberedRows:
     """The rows of a tsv file from line `number` on."""
+    early, lines = _early(lines)
+    if _is_quoted(early):
+        yield from _quoted_rows(name, lines, number, "\t")
+        return
     for place, line in enumerate(lines, number):
-        if line.strip():
-            yield place, line[:-1].split("\t")
+        if line.strip(" \r\n"):
+            yield place, _bare(line).split("\t")
+
+
+def is_plain_tsv(source: Source, settings: TextSettings) -> bool:
+    """Whether a file is a tsv file in which quotes have no special meaning."""
+    is_tsv = source.format_ending in TABLE_ENDINGS[1:]
+    return is_tsv and not _is_quoted(_early(text_lines(source, settings))[0])
+
+
+def _is_quoted(early: list[str]) -> bool:
+    """Whether cells of a tsv file are quoted as in a csv file.
+
+    They are if all cells of the first row are, as sememe writes it; or if each quotation mark
+    belongs to a quoted cell, of which one must be quoted because it holds marks, tabs or newlines.
+    """
+    text = "".join(early)[:_QUOTES_LOOKED_AT]
+    if '"' not in text:
+        return False
+    if len(early) == _LOOKED_AT or len(text) == _QUOTES_LOOKED_AT:
+        text = _OPEN_CELL.sub("", text)  # which may end after these lines
+    if '"' in _QUOTED_CELL.sub("", text):
+        return False
+    inner = (cell[1:-1] for cell in _QUOTED_CELL.findall(text))
+    return bool(_QUOTED_ROW.match(text)) or any(
+        '""' in own or "\t" in own or "\n" in own for own in inner
+    )
 
 
 def skip_blank(lines: Iterator[str]) -> tuple[int, str, Iterator[str]]:
@@ -187,6 +242,10 @@ def _records(
     num = len(columns)
     for number, cells in rows:
         problem = ""
+        if num > 1 and not any(map(str.strip, cells)):
+            if len(cells) == 1:
+                continue  # a line of spaces
+            cells = (cells + [""] * num)[:num]
         if len(cells) > num and not any(map(str.strip, cells[num:])):
             cells = cells[:num]  # separators after the last column
         if len(cells) != num:
@@ -500,11 +559,11 @@ def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> F
     number, first, lines = skip_blank(text_lines(source, settings))
     if ending == ".csv":
         return table_of_rows(name, csv_rows(name, lines, number), is_header)
-    numbered = ((place, line[:-1]) for place, line in enumerate(lines, number))
+    numbered = enumerate(map(_bare, lines), number)
     is_json = ending not in TABLE_ENDINGS and first.strip()[:2] in ("{", '{"', "[{")
     if ending in JSON_ENDINGS or is_json:
         return json_table(name, numbered)
     if ending in TABLE_ENDINGS or "\t" in first:
-        return table_of_rows(name, tab_rows(lines, number), is_header)
+        return table_of_rows(name, tab_rows(name, lines, number), is_header)
     above = ((place, "") for place in range(1, number))
     return line_table(name, first, chain(above, numbered))

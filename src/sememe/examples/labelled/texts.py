@@ -259,8 +259,10 @@ class _Reader:
         ]
 
     def _rows(self, record: Record, columns: Columns) -> Iterator[TextRow]:
-        if record.problem:
-            self._problems[record.where] = record.problem
+        # Spreadsheets leave rows of empty cells at their ends.
+        problem = record.problem or ("" if any(map(cl.as_text, record.cells.values())) else BLANK)
+        if problem:
+            self._problems[record.where] = problem
             yield TextRow("", source=record.where, cells=record.cells)
             return
         cells = {role: _joined(record, own, role) for role, own in columns.items()}

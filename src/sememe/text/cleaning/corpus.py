@@ -22,7 +22,7 @@ from sememe.text.sources import (
     format_ending,
 )
 from sememe.text.stream import Spool, as_items, as_names, read, read_ahead
-from sememe.text.tables import frame_table, parquet_types
+from sememe.text.tables import frame_table, is_plain_tsv, parquet_types
 
 _LOOKED_AT = 100  # items of a list
 
@@ -86,6 +86,11 @@ class RowCorpus:
         for source in self._sources:
             found = parquet_types(Source(source.path)) | found
         return found
+
+    def is_plain_tsv(self) -> bool:
+        """Whether all of it is tsv files in which quotes have no special meaning."""
+        sources = (Source(source.path) for source in self._sources)
+        return bool(self._sources) and all(is_plain_tsv(own, self._settings) for own in sources)
 
 
 def _saved(found: FoundSource, path: Path) -> FoundSource:

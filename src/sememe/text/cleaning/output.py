@@ -52,7 +52,9 @@ def text_compression(out: Path) -> str | None:
 
 
 @contextmanager
-def write_rows(out: Path | None, types: Mapping[str, Any]) -> Iterator[Callable[[list[Any]], Any]]:
+def write_rows(
+    out: Path | None, types: Mapping[str, Any], has_quotes: bool
+) -> Iterator[Callable[[list[Any]], Any]]:
     """Yield what adds rows to a file: bytes to a text file, cells to a table."""
     if out is None:
         yield lambda rows: None
@@ -64,8 +66,7 @@ def write_rows(out: Path | None, types: Mapping[str, Any]) -> Iterator[Callable[
         ):
             yield body.writelines
     else:
-        # As sememe reads tsv files: quotes have no special meaning.
-        with write_table(out, types=types, has_quotes=False) as table:
+        with write_table(out, types=types, has_quotes=has_quotes) as table:
             yield table.add
 
 
@@ -76,7 +77,7 @@ def write_removed(path: Path | None) -> Iterator[Callable[[Removed], None] | Non
         yield None
         return
     waiting: list[dict[str, Any]] = []
-    with write_table(path, types=_REMOVED_TYPES, has_quotes=False) as table:
+    with write_table(path, types=_REMOVED_TYPES) as table:
 
         def add(removal: Removed) -> None:
             waiting.append(removal.to_dict())

@@ -199,7 +199,7 @@ def _text(record: Record, column: str) -> tuple[bytes, str]:
     text = record.cells.get(column, "")
     if text is None or isinstance(text, str):
         # A lone surrogate can be written in JSON but not in UTF-8.
-        return (text or "").encode("utf-8", "replace"), ""
+        return (text or "").replace("\r\n", "\n").encode("utf-8", "replace"), ""
     return b"", f"{column!r} holds {type(text).__name__}, not text"
 
 

@@ -224,7 +224,7 @@ class _Cleaning:
     def _write(self, rules: np.ndarray, repeats: Repeats) -> None:
         """Write the kept rows, and note the repeated ones."""
         with (
-            write_rows(self._out, self._corpus.types()) as add,
+            write_rows(self._out, self._corpus.types(), not self._corpus.is_plain_tsv()) as add,
             (self._folder / "kept").open("rb") as kept,
             self._reporter.task("writing", int((rules == 0).sum()), "rows") as task,
         ):
