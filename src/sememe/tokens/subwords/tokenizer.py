@@ -302,9 +302,6 @@ class SubwordTokenizer:
         `max_length` is the maximum length of the tokenizer's model.
         """
         folder = Path(folder)
-        texts = {"tokenizer.json": self._engine.to_str(pretty=True), **self._vocabulary_texts()}
-        for name, text in texts.items():
-            write_text(folder / name, text)
         if self.kind == "wordpiece":
             roles = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
             special = dict(zip(roles, self._named, strict=True))
@@ -321,9 +318,13 @@ class SubwordTokenizer:
             options["model_max_length"] = max_length
         write_json(folder / "special_tokens_map.json", special)
         write_json(folder / "tokenizer_config.json", options | special)
+        for name, text in self._vocabulary_texts().items():
+            write_text(folder / name, text)
         if max_length is None and not is_users_card(folder / CARD):  # a tokenizer by itself
             known = {"kind": "tokenizer", "tokenizer": self.kind, "vocab_size": self.vocab_size}
             write_card(folder, card_of(folder, known))
+        # The last, because `load` prefers it: a killed process leaves an older one in use, or none.
+        write_text(folder / "tokenizer.json", self._engine.to_str(pretty=True))
 
     def _vocabulary_texts(self) -> dict[str, str]:
         """The files of the vocabulary alone, by name."""
