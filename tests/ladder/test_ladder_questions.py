@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from ladder_texts import chinese_documents, documents
@@ -15,14 +17,16 @@ from sememe.ladder.config import LadderConfig
 from sememe.ladder.context_questions import known_senses
 from sememe.ladder.plan import make_plan, this_machine
 from sememe.ladder.reading import Reader
+from sememe.ladder.retrieval_question import RetrievalQuestion, retrieval_pairs
 from sememe.ladder.sentence_questions import AnswerQuestion
-from sememe.ladder.tasks import _senses
+from sememe.ladder.tasks import _documents, _senses
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.visuals import shown_of
 from sememe.ladder.word_questions import chinese_questions, file_questions
 from sememe.text.settings import TextSettings
 from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors
+from sememe.vectors.onehot import OneHotVectors
 
 PAIRS = "ship sailor 9\nwheat barn 8\njudge oven 2\n"
 
@@ -147,3 +151,43 @@ def test_a_chinese_text_is_asked_the_built_in_questions_that_it_can_answer(tmp_p
     few = [f"国王和第{number}个女王住在城堡里。农民住在村庄里。" for number in range(60)]
     other = open_text(few, TextSettings(language="zh"), tmp_path / "few")
     assert chinese_questions(other, 1) == []
+
+
+def stories(words: list[list[str]], num: int, language: str = "en") -> list[str]:
+    """Documents of several sentences about one subject each."""
+    rng = np.random.default_rng(1)
+    space, end = (" ", ". ") if language == "en" else ("", "。")
+    return [
+        end.join(space.join(rng.choice(words[n % len(words)], 9)).capitalize() for _ in range(4))
+        for n in range(num)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "subjects"),
+    [
+        ("en", [[f"{letter}{n}word" for n in range(8)] for letter in "abcdefgh"]),
+        ("zh", [["苹果", "香蕉", "水果"], ["汽车", "火车", "飞机"], ["医生", "护士", "医院"]]),
+    ],
+)
+def test_texts_are_found_by_their_first_sentences(tmp_path, language, subjects):
+    text = open_text(stories(subjects, 600, language), TextSettings(language=language), tmp_path)
+    own = list(_documents(text))
+    pairs = retrieval_pairs(text, own, 60)
+    assert 24 <= len(pairs) <= 60 and len(dict(pairs)) == len(pairs)
+    assert all(query not in body and len(body) <= 400 for query, body in pairs)
+    assert retrieval_pairs(text, own[:20], 60) == []  # too few
+    question = RetrievalQuestion(text, pairs)
+    words = [word for subject in subjects for word in subject]
+    eyes = np.repeat(np.eye(len(subjects)), [len(one) for one in subjects], axis=0)
+    vectors = WordVectors(words, eyes.astype(np.float32))
+    vectors.text = text.settings
+    found = question.evaluate(SimpleNamespace(reader=Reader(vectors)))
+    chance, by_words = question.task.baselines.values()
+    assert found.num == len(pairs) and 100 >= found.scores[0] > 2 * chance
+    assert by_words > 2 * chance
+    one_hot = OneHotVectors(Vocabulary.from_words(words, [9] * len(words)))
+    one_hot.text = text.settings
+    (sparse,) = question.evaluate(SimpleNamespace(reader=Reader(one_hot))).scores
+    assert sparse > 2 * chance
+    assert question.evaluate(SimpleNamespace(reader=None)).why

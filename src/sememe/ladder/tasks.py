@@ -23,6 +23,7 @@ from sememe.ladder.context_questions import (
 )
 from sememe.ladder.plan import LadderPlan
 from sememe.ladder.reading import Question, Uses
+from sememe.ladder.retrieval_question import RetrievalQuestion, retrieval_pairs
 from sememe.ladder.rungs import SPECS, Chosen
 from sememe.ladder.sentence_questions import (
     AnswerQuestion,
@@ -124,6 +125,7 @@ KINDS: dict[str, type[SentenceQuestion]] = {
 }
 _POOL = 4 / 3  # rows to draw from, over those of one draw
 _FEWEST_ROWS = 24
+_MOST_PAIRS = 400  # of retrieval
 _MOST_WORDS, _MOST_BATCHES = 80_000, 200  # of held-out text: more would not change the scores
 
 
@@ -166,6 +168,10 @@ def make_questions(
     else:
         in_sentences = _selfmade_questions(text, plan, seeds)
     asked += [FinetunedQuestion(own, num) if finetune else own for own in in_sentences]
+    if not tasks:
+        heldout = [] if text.is_built_in else list(_documents(text, 2_000_000))
+        pairs = retrieval_pairs(text, heldout, max(100, min(_MOST_PAIRS, num)))
+        asked += [RetrievalQuestion(text, pairs)] if pairs else []
     sets = _senses(text, plan, senses)
     asked += [SenseQuestion(sets)] if sets else []
     # A column that no rung can answer is omitted; own models may be of any kind.
