@@ -18,6 +18,7 @@ from sememe.cli import (  # noqa: F401
     study,
     train_classifier,
     train_networks,
+    train_sentence,
     train_translation,
     train_words,
     words,

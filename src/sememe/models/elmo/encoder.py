@@ -173,6 +173,11 @@ class ELMoEncoder(WordEncoder):
         if self.pool is not None:
             self.pool.initialise(generator)
 
+    def leave_pooler(self) -> None:
+        """Declare that no head needs the vectors of sequences."""
+        if self.pool is not None:
+            self.pool.requires_grad_(False)
+
     @torch.no_grad()
     def learn_words(self, num_words: int, generator: torch.Generator) -> None:
         """Make room for word offsets; compute the mean of contextual vectors.

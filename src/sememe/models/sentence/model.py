@@ -1,7 +1,11 @@
 """A sentence encoder: texts in, one vector each out, as sentence-transformers computes it.
 
-A base (BERT, or static token vectors), then pooling, linear layers and normalization. Folders are
-those of sentence-transformers, read and written. A text longer than the base's maximum is read in
+model = sememe.SentenceModel("runs/bert", budget="5m").fit("text.txt", out="runs/sentences")
+model.embed(["A dog runs."])
+
+A base (BERT, GPT, static token vectors, or another model that can be fine-tuned), then pooling,
+linear layers and normalization. Folders are those of sentence-transformers, read and written, if
+the base is a Transformer or token vectors. A text longer than the base's maximum is read in
 overlapping windows, never truncated.
 """
 
@@ -13,39 +17,53 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from sememe.card import write_manifest
+from sememe.card import part_of, write_manifest
 from sememe.contract import KINDS, Attention, Model
 from sememe.errors import ArtifactError, OptionError
 from sememe.machine import provenance
+from sememe.models.fitting import Prepared, Request, fit
 from sememe.models.huggingface.folder import load_folder, write_network
 from sememe.models.huggingface.layout import network_kind
+from sememe.models.registry import load
+from sememe.models.sentence.config import SentenceConfig
+from sememe.models.sentence.encoders import BackboneVectors
 from sememe.models.sentence.layout import (
     ACTIVATIONS,
     LENGTH,
     MODULES,
     PROMPTS,
     activation_of,
+    is_sentence_folder,
     max_length_of,
     parts_of,
     pools_of,
     prompts_of,
 )
 from sememe.models.sentence.token_vectors import TokenVectors
+from sememe.models.sentence.training import prepare_sentences
+from sememe.options import changed, check_number
+from sememe.progress import History, Reporter, as_reporter
 from sememe.storage.folder import (
+    MANIFEST,
     check_replaceable,
     manifest_in,
+    read_errors,
+    read_manifest,
     reads_artifact,
     write_folder,
     write_json,
 )
 from sememe.storage.tensors import read_tensors, write_tensors
 from sememe.text.settings import TextSettings
+from sememe.training.distributed import joined
 from sememe.vectors import WordVectors
 
 FORMAT = 1
 _TYPES = "sentence_transformers.models"
 _TENSORS = "model.safetensors"
+_HISTORY = "history.json"
 _OF_A_NETWORK = ("words", "embed_words", "encoder", "attention")
+_DEFAULTS = SentenceConfig()
 
 
 class DenseLayer(NamedTuple):
@@ -93,24 +111,117 @@ class SentenceModel(Model):
     """One vector per text: a base, pooling, linear layers, normalization, and prompts."""
 
     kind = "sentence"
-    is_pretrained = True
+    base: Any
+    dense: tuple[DenseLayer, ...]
+    prompts: dict[str, str]
+    default_prompt: str
+    is_normalized: bool
 
     def __init__(
         self,
         base: Any,
         *,
-        pool: str | Sequence[str] = "mean",
+        pool: str | Sequence[str] = "",
         dense: Sequence[DenseLayer] = (),
         normalize: bool = True,
         prompts: Mapping[str, str] | None = None,
         default_prompt: str = "",
+        **options: Any,
     ) -> None:
-        """`base` is a BERT, or TokenVectors; `prompts` are written before texts of each role."""
+        """`base` is a model, its path, or TokenVectors; `prompts` are written before texts.
+
+        `options` are those of the training, SentenceConfig. A base that is a sentence encoder
+        already passes on its pooling, its linear layers and its prompts.
+        """
+        self._given = {
+            "base": base, "pool": pool, "dense": dense, "normalize": normalize, "prompts": prompts,
+            "default_prompt": default_prompt, **options,
+        }  # fmt: skip
+        own_pool = pool if isinstance(pool, str) else ""
+        self.config: SentenceConfig = changed(
+            _DEFAULTS, "SentenceModel", options | {"pool": own_pool}
+        )
+        self.parent = {"kind": getattr(base, "kind", "sentence"), "name": ""}
+        if isinstance(base, str | Path):
+            name, base = Path(base).absolute().name, load(base)
+            self.parent = {"kind": base.kind, "name": name}
+        pools: Any = (pool,) if isinstance(pool, str) else tuple(pool)
+        if isinstance(base, SentenceModel):
+            pools, dense = pools if any(pools) else base.pools, dense or base.dense
+            normalize, prompts = normalize and base.is_normalized, prompts or base.prompts
+            default_prompt, base = default_prompt or base.default_prompt, base.base
         self.base = base
-        self.pools = (pool,) if isinstance(pool, str) else tuple(pool)
+        self.pools: tuple[str, ...] = pools if any(pools) else ("mean",)
         self.dense, self.is_normalized = tuple(dense), normalize
         self.prompts, self.default_prompt = dict(prompts or {}), default_prompt
+        asked = {"query": self.config.query_prompt, "document": self.config.document_prompt}
+        self.prompts |= {role: own for role, own in asked.items() if own}
         self.text: TextSettings = getattr(base, "text", TextSettings())
+        self.history, self.plan, self.precision = History(), {}, ""  # type: ignore[var-annotated]
+
+    def options(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        return self._given
+
+    # ---- learning -------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        corpus: Any = None,
+        y: Any = None,
+        *,
+        pairs: Any = None,
+        triplets: Any = None,
+        dev: Any = None,
+        columns: Mapping[str, str] | None = None,
+        skip_bad: bool = False,
+        encoding: str = "utf-8",
+        text: TextSettings | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        progress: Reporter | bool | None = None,
+        **text_options: Any,
+    ) -> Self:
+        """Train on a corpus, on `pairs` or on `triplets`; on the built-in corpus without any.
+
+        `pairs` are a table or rows of two texts, perhaps with a score or a label of inference;
+        `triplets` have a third text that does not belong to the first. `dev` are rows to validate
+        with, such as pairs with a score. `columns` names the column of text, second, third, score
+        or label. `text` or its fields by name (language="zh") say how a corpus is read. With `out`
+        the model is saved there, with checkpoints next to it during training; `resume` continues
+        from the last one; `overwrite` allows replacing an existing model.
+        """
+        given = {"corpus": corpus, "pairs": pairs, "triplets": triplets}
+        named = [name for name, own in given.items() if own is not None]
+        if len(named) > 1:
+            raise OptionError(f"Give one of corpus, pairs and triplets, not {' and '.join(named)}.")
+        what = named[0] if named else "corpus"
+        if what == "corpus":
+            own = {"encoding": encoding, "columns": dict(columns or {})} if text is None else {}
+            self.text = changed(text or self.text, "fit", own | text_options)
+        reading = {"columns": columns, "skip_bad": skip_bad, "encoding": encoding, "what": what}
+        with joined() as processes:
+            request = Request(
+                dev=dev, out=out, resume=resume, overwrite=overwrite, reading=reading,
+                reporter=as_reporter(progress), processes=processes,
+            )  # fmt: skip
+            return fit(self, given[what], request)
+
+    def prepare(self, data: Any, request: Request) -> Prepared:
+        """Read and encode the rows; return the run's plan and the function that trains."""
+        return prepare_sentences(self, data, request)
+
+    def take_trained(self, base: Any, dense: Any) -> None:
+        """Keep what a training made."""
+        self.base, self.dense = base, tuple(own.layer(DenseLayer) for own in dense)
+
+    def take_over(self, other: SentenceModel) -> None:
+        """Take over the state of another model of the same kind."""
+        for name in ("base", "pools", "dense", "prompts", "history", "plan", "precision"):
+            setattr(self, name, getattr(other, name))
+
+    # ---- use ------------------------------------------------------------------------------------
 
     @property
     def own_pool(self) -> str:  # type: ignore[override]
@@ -125,12 +236,16 @@ class SentenceModel(Model):
     def __repr__(self) -> str:
         return f"SentenceModel({self.base!r}, pool={self.own_pool!r})"
 
-    # ---- use ------------------------------------------------------------------------------------
-
     def lacking(self) -> dict[str, str]:
-        """Static token vectors have no words and no network."""
+        """Static token vectors have no words and no network; a backbone has no words apart."""
+        if isinstance(self.base, BackboneVectors):
+            lacks = ("words", "embed_words", "attention")
+            return dict.fromkeys(lacks, "its network gives one vector for a text")
         why = "its vectors are those of sub-word tokens"
-        return dict.fromkeys(_OF_A_NETWORK, why) if self.is_static else {}
+        own = dict.fromkeys(_OF_A_NETWORK, why) if self.is_static else {}
+        if not self.is_static and "attention" not in self.base.capabilities:
+            own["attention"] = "its network has none"
+        return own
 
     def answering(self, capability: str) -> Model:
         """The network below the pooling."""
@@ -195,8 +310,17 @@ class SentenceModel(Model):
         """The dimensions of a vector."""
         if self.dense:
             return int(self.dense[-1].weight_OI.shape[0])
-        width = self.base.dim if self.is_static else self.base.config.width
+        width = getattr(self.base, "dim", 0) or self.base.embed(["."]).shape[1]
         return int(width) * len(self.pools)
+
+    def truncated(self, dim: int) -> SentenceModel:
+        """The model that gives the first `dim` dimensions, as Matryoshka training allows."""
+        check_number("dim", dim, 1, self.dim)
+        cut = DenseLayer(np.eye(dim, self.dim, dtype=np.float32), None, "Identity")
+        return SentenceModel(
+            self.base, pool=self.pools, dense=(*self.dense, cut), normalize=self.is_normalized,
+            prompts=self.prompts, default_prompt=self.default_prompt,
+        )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """The base, the pooling, and the dimensions."""
@@ -210,8 +334,14 @@ class SentenceModel(Model):
             "dense": [layer.weight_OI.shape[0] for layer in self.dense],
             "normalize": self.is_normalized,
             "prompts": self.prompts,
-            "max_length": None if self.is_static else self.base.network.seen_length,
+            "max_length": self._max_length,
         }
+
+    @property
+    def _max_length(self) -> int | None:
+        """The most tokens that are read at once; None if positions do not matter."""
+        found: int | None = getattr(getattr(self.base, "network", None), "seen_length", None)
+        return found
 
     # ---- the folder -----------------------------------------------------------------------------
 
@@ -220,42 +350,61 @@ class SentenceModel(Model):
         folder = Path(folder)
         check_replaceable(folder, self.kind)
         with write_folder(folder) as scratch:
-            modules = ["StaticEmbedding" if self.is_static else "Transformer"]
-            manifest = self._write_base(scratch)
-            if not self.is_static:
-                modules.append("Pooling")
-            modules += ["Dense"] * len(self.dense) + ["Normalize"] * self.is_normalized
-            layers = iter(self.dense)
-            listed = []
-            for index, name in enumerate(modules):
-                place = f"{index}_{name}" if index else ""
-                listed.append(
-                    {"idx": index, "name": str(index), "path": place, "type": f"{_TYPES}.{name}"}
-                )
-                if place:
-                    (scratch / place).mkdir()
-                    self._write_part(scratch / place, name, layers)
-            write_json(scratch / MODULES, listed)
-            prompts = {"query": "", "document": ""} | self.prompts
-            write_json(
-                scratch / PROMPTS,
-                {"prompts": prompts, "default_prompt_name": self.default_prompt or None},
-            )
+            if isinstance(self.base, BackboneVectors):
+                told = self.base.write(scratch)
+            else:
+                told = self._write_base(scratch)
+                self._write_parts(scratch)
+            manifest = {"text": self.text.to_dict(), **told, "kind": self.kind, "format": FORMAT}
+            manifest |= self._facts() | {"default_prompt": self.default_prompt}
+            if self.history:
+                self.history.save(scratch / _HISTORY)
+                manifest |= {
+                    "training": self.config.to_dict(), "precision": self.precision,
+                    "data": self.data, "plan": self.plan, "metrics": self.history.last(),
+                }  # fmt: skip
             write_manifest(scratch, manifest)
 
     def _write_base(self, scratch: Path) -> dict[str, Any]:
-        """Write the base; return what sememe.json says."""
-        told = {"text": self.text.to_dict(), "kind": self.kind, "format": FORMAT, **self._facts()}
+        """Write the base; return what sememe.json says about it."""
         base = self.base
         if self.is_static:
             base.tokenizer.save(scratch)
             write_tensors(scratch / _TENSORS, base.tensors(), metadata={"format": "pt"})
-            return {**told, "provenance": provenance()}
+            return {"provenance": provenance()}
+        if self._max_length is None:
+            raise OptionError(
+                f"A sentence encoder on a {KINDS[base.kind].title} is saved after its training: "
+                "call fit first."
+            )
         write_network(base.network, scratch, without=("masked head", "next head"))
         length = base.network.seen_length
         base.tokenizer.save(scratch, max_length=length)
         write_json(scratch / LENGTH, {"max_seq_length": length, "do_lower_case": False})
-        return {**base.manifest(), **told, "untrained": ["masked head", "next head"]}
+        return {**base.manifest(), "untrained": ["masked head", "next head"]}
+
+    def _write_parts(self, scratch: Path) -> None:
+        """Write the modules above the base, as sentence-transformers does."""
+        modules = ["StaticEmbedding" if self.is_static else "Transformer"]
+        if not self.is_static:
+            modules.append("Pooling")
+        modules += ["Dense"] * len(self.dense) + ["Normalize"] * self.is_normalized
+        layers = iter(self.dense)
+        listed = []
+        for index, name in enumerate(modules):
+            place = f"{index}_{name}" if index else ""
+            listed.append(
+                {"idx": index, "name": str(index), "path": place, "type": f"{_TYPES}.{name}"}
+            )
+            if place:
+                (scratch / place).mkdir()
+                self._write_part(scratch / place, name, layers)
+        write_json(scratch / MODULES, listed)
+        prompts = {"query": "", "document": ""} | self.prompts
+        write_json(
+            scratch / PROMPTS,
+            {"prompts": prompts, "default_prompt_name": self.default_prompt or None},
+        )
 
     def _write_part(self, place: Path, name: str, layers: Any) -> None:
         """Write one module after the base."""
@@ -289,6 +438,36 @@ class SentenceModel(Model):
     def load(cls, folder: str | Path) -> Self:
         """Open a folder of sentence-transformers, of model2vec, or of `save`."""
         folder = Path(folder)
+        manifest = manifest_in(folder)
+        model = cls._opened(folder) if is_sentence_folder(folder) else cls._of_backbone(folder)
+        model.is_pretrained = True
+        if isinstance(kept := manifest.get("text"), dict):
+            model.text = TextSettings.from_dict(kept)
+            if not model.is_static:
+                model.base.text = model.text
+        if "training" in manifest and (folder / _HISTORY).is_file():
+            with read_errors(folder / MANIFEST):
+                model.config = SentenceConfig(**manifest["training"])
+            model.history = History.load(folder / _HISTORY)
+            model.plan, model.data = part_of(manifest, "plan"), part_of(manifest, "data")
+            model.precision = manifest.get("precision", "")
+        return model
+
+    @classmethod
+    def _of_backbone(cls, folder: Path) -> Self:
+        """Open a folder whose network sentence-transformers does not know."""
+        manifest = read_manifest(folder, FORMAT, cls.kind)
+        with read_errors(folder / MANIFEST):
+            config = SentenceConfig(**part_of(manifest, "training"))
+            base = BackboneVectors.read(folder, manifest, config)
+            pools, prompts = tuple(manifest["pool"]), dict(manifest["prompts"])
+            return cls(
+                base, pool=pools, normalize=bool(manifest["normalize"]), prompts=prompts,
+                default_prompt=str(manifest.get("default_prompt", "")),
+            )  # fmt: skip
+
+    @classmethod
+    def _opened(cls, folder: Path) -> Self:
         first, *others = parts_of(folder)
         base: Any
         if first.name == "StaticEmbedding":
@@ -306,24 +485,19 @@ class SentenceModel(Model):
         if "Normalize" in names and names.index("Normalize") != len(names) - 1:
             raise ArtifactError(f"{folder / MODULES} normalizes before the last module.")
         prompts, default = prompts_of(folder)
-        model = cls(
+        return cls(
             base, pool=pools or "mean", dense=dense, normalize="Normalize" in names,
             prompts=prompts, default_prompt=default,
         )  # fmt: skip
-        if isinstance(kept := manifest_in(folder).get("text"), dict):
-            model.text = TextSettings.from_dict(kept)
-            if not model.is_static:
-                base.text = model.text
-        return model
 
 
 def _network_in(folder: Path) -> Any:
     """The network of a Transformer module."""
     kind = network_kind(folder)
-    if kind != "bert":
+    if kind not in ("bert", "gpt"):
         raise ArtifactError(
             f"{folder} is a sentence encoder on {kind or 'a network'} that sememe does not open; "
-            "it opens those on BERT."
+            "it opens those on BERT and GPT-2."
         )
     return KINDS[kind].cls().around(*load_folder(folder))
 

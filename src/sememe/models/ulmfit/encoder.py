@@ -101,7 +101,7 @@ class AWDEncoder(UnderHead):
         self.num_depths = network.config.num_layers + 2
         self.norm: Any = None  # layers under the head, where texts are told
         self.hidden: Any = None
-        self.width = width
+        self.width = self.word_width = width
         # A quarter of what the network leaves out of its output, as the paper's 0.1.
         self.dropout = network.config.share("output") / 4
         if reads in ("text", "texts"):
@@ -113,6 +113,12 @@ class AWDEncoder(UnderHead):
         if self.hidden is not None:
             nn.init.kaiming_uniform_(self.hidden.weight, nonlinearity="relu", generator=generator)
             nn.init.zeros_(self.hidden.bias)
+
+    def leave_pooler(self) -> None:
+        """Declare that no head needs the vectors of sequences."""
+        for part in (self.norm, self.hidden):
+            if part is not None:
+                part.requires_grad_(False)
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """The last layer's output for each word and special token, (N, E)."""
