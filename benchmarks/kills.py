@@ -109,6 +109,16 @@ def _finetuning(texts: Path, out: Path) -> None:
     task.fit(texts / "rows.tsv", dev=False, out=out, resume=True)
 
 
+def _sentences(texts: Path, out: Path) -> None:
+    parent = out.with_name("parent")
+    sememe.BERT("tiny", **_NETWORK, **_ROWS, steps=2, vocab_size=300).fit(
+        texts / "text.txt", language="none", out=parent, resume=True
+    )
+    shared = {key: value for key, value in _NETWORK.items() if key != "validation_share"}
+    model = sememe.SentenceModel(parent, objective="simcse", steps=150, **_ROWS, **shared)
+    model.fit(texts / "text.txt", language="none", out=out, resume=True)
+
+
 def _tokenizer(texts: Path, out: Path) -> None:
     settings = TextSettings(language="none")
     for kind in ("wordpiece", "bpe"):
@@ -144,6 +154,7 @@ TRAINERS: dict[str, Callable[[Path, Path], None]] = {
     "seq2seq": _translator("Seq2Seq", steps=40, batch_size=8),
     "transformer": _translator("Transformer", steps=40, batch_size=8),
     "finetuning": _finetuning,
+    "sentence": _sentences,
     "tokenizer": _tokenizer,
     "ladder": _ladder,
 }  # fmt: skip

@@ -46,10 +46,23 @@ def _rows(index: int) -> dict[str, str]:
     }
 
 
+_MORE = (("cat", "dog", "bird", "horse", "fish"), ("猫", "狗", "鸟", "马", "鱼"))
+
+
+def _sentences(index: int) -> str:
+    """Sentences of one document, no two of which are equal."""
+    one, two = (
+        ("A {} sees the old king .", "the {} lives by the sea ."),
+        ("{}在宫殿里。", "国王吃{}。"),
+    )
+    return "".join(form.format(word) + "\n" for word in _MORE[index] for form in (one, two)[index])
+
+
 def write_texts(folder: Path) -> None:
     """Write what the models learn from into a folder: english.txt, chinese.classify.tsv, …"""
     for index, (language, text) in enumerate((("english", ENGLISH), ("chinese", CHINESE))):
         files = {"txt": text, "labelled": _labelled(index), "upper": text.upper(), **_rows(index)}
+        files["sentences.txt"] = _sentences(index)
         for name, own in files.items():
             (folder / f"{language}.{name}").write_text(own, encoding="utf-8")
 
@@ -152,6 +165,11 @@ MODELS["classifier"] = Promised(
     "FastTextClassifier", {"dim": 8, "epochs": 3, "bucket": 50, **_SEED}, files=("labelled",),
     kind="fasttext-classifier", reads_lists=False,
     knows=lambda model: model.predict(["国王在宫殿里"])[0] in _TOPICS,
+)  # fmt: skip
+MODELS["sentence"] = Promised(
+    "SentenceModel", {**_RUN, "objective": "simcse"}, wrong=("batch_size", 1),
+    files=("sentences.txt",), kind="sentence", reads_lists=False, base="bert",
+    knows=lambda model: np.isfinite(model.embed(["国王"])).all(),
 )  # fmt: skip
 for name, ending, row in (
     ("Classify", "classify.tsv", "国王"),

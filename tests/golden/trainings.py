@@ -44,6 +44,13 @@ def _finetune(task: str, model: str, rows: str, more: str = "") -> str:
     return f"finetune {task} {model} --train texts/{rows} --dev texts/{rows} {_TASK} {more}"
 
 
+def _sentences(model: str, objective: str, more: str = "") -> str:
+    return (
+        f"train sentence {model} --corpus {_ENGLISH} --objective {objective} --learning-rate 3e-3 "
+        f"{_NETWORK} {more}"
+    )
+
+
 # What comes after `sememe`, without --out. Tasks stand on models that come before them.
 COMMANDS: dict[str, str] = {
     "onehot": f"train onehot {_ENGLISH} --min-count 1 --quiet",
@@ -96,6 +103,9 @@ COMMANDS: dict[str, str] = {
     "seq2seq-gru": "train seq2seq texts/pairs.en texts/pairs.de --embedding-size 12 --cell gru "
     f"--attention additive --context before {_TRANSLATOR}",
     "transformer": f"train transformer texts/pairs.en texts/pairs.de --num-heads 2 {_TRANSLATOR}",
+    "sentence-neighbors": _sentences("bert", "neighbors", "--matryoshka 8 --pool cls"),
+    "sentence-tsdae": _sentences("bert", "tsdae"),
+    "sentence-words": _sentences("word2vec-skipgram-negative", "simcse"),
     "classify": _finetune("classify", "bert", "opinions.tsv"),
     "pairs": _finetune("pairs", "bert", "pairs.tsv"),
     "regress": _finetune("regress", "bert", "scores.tsv", "--learning-rate 3e-3 --epochs 30"),

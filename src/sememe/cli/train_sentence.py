@@ -43,9 +43,9 @@ class SentenceOptions(training.SavingOptions):
     column: Column = None
     skip_bad: SkipBad = False
     encoding: Annotated[str, typer.Option(help="Encoding of the input files.")] = "utf-8"
-    language: Annotated[
-        str, typer.Option(help="Language of the corpus; default: the model's.")
-    ] = ""
+    language: Annotated[str, typer.Option(help="Language of the corpus; default: the model's.")] = (
+        ""
+    )
     layout: Annotated[
         Literal["auto", "line", "paragraph", "file"],
         typer.Option(help="Document unit in text files; auto: detected."),

@@ -69,18 +69,21 @@ def corpus_rows(
     most: int = 250_000,
     on_note: Note = silent,
 ) -> tuple[SentenceRows, str]:
-    """The examples of a corpus, at most so many of them at random, and the objective.
+    """The examples of a corpus, at most this many at random, and the objective.
 
-    `auto` takes titles if most documents have a first line and a body, otherwise neighbors.
+    `auto` takes titles if most documents have a first line and a body, neighbors if most have
+    several sentences, and otherwise simcse.
     """
     batches = (_documents(batch, settings) for batch in read(corpus, settings))
     documents = (document for batch in batches for document in batch)
     early = list(islice(documents, _LOOKED_AT))
     if objective == "auto":
-        has_titles = 2 * sum(_titled(lines) is not None for lines, _ in early) > len(early)
-        objective = "titles" if has_titles else "neighbors"
-        why = "most documents have" if has_titles else "most documents do not have"
-        on_note(f"Objective: {objective}, because {why} a title and a body (--objective).")
+        num_titled = sum(_titled(lines) is not None for lines, _ in early)
+        num_several = sum(len(sentences) > 1 for _, sentences in early)
+        objective = "neighbors" if 2 * num_several > len(early) else "simcse"
+        if 2 * num_titled > len(early):
+            objective = "titles"
+        on_note(f"Objective: {objective}; --objective takes another.")
     sample = _Sample(most, stream_key(seed, _SAMPLED))
     for lines, sentences in chain(early, documents):
         sample.add(_of_document(objective, lines, sentences))
@@ -134,7 +137,7 @@ def _of_document(objective: str, lines: list[str], sentences: list[str]) -> list
 
 
 class _Sample:
-    """At most so many of a stream's items: those with the lowest random numbers, in order."""
+    """At most this many of a stream's items: those with the lowest random numbers, in order."""
 
     def __init__(self, most: int, key: int) -> None:
         self.most, self.key, self.num = most, key, 0
@@ -215,7 +218,7 @@ def table_rows(
         read = own
         found += own.rows(skip_bad, on_note)
     if read is None or not found:
-        raise InputError("The table holds no rows to learn from.")
+        raise InputError("The table holds no rows.")
     if read.kind == "inference":
         return SentenceRows("triplets", _of_inference(found, on_note), columns=read.named)
     scores = [row.score for row in found] if read.kind == "scored" else [0.0, 1.0]
@@ -289,7 +292,7 @@ class _Read:
             missing = [*missing, "third"]
         if missing and len(texts) != len(missing):
             raise self._unclear(f"which columns hold the {len(missing)} texts", texts)
-        given |= dict(zip(missing, texts, strict=True))
+        given |= dict(zip(missing, texts, strict=False))
         if {"score", "label", "third"} & {*given}:
             return {role: given[role] for role in ROLES if role in given}
         answers = [own for own in free(self.table.columns) if self._is_answer(own)]
@@ -305,8 +308,8 @@ class _Read:
 
     def _is_answer(self, column: str) -> bool:
         """Whether a column holds scores, labels or ids rather than texts."""
-        look = self.looks[column]
-        return look.is_code or look.kind == "empty" or {*look.samples} <= _INFERENCE
+        look, is_named = self.looks[column], plain(column) in (*_SCORES, *_LABELS)
+        return is_named or look.is_code or look.kind == "empty" or {*look.samples} <= _INFERENCE
 
     def _kind(self) -> str:
         if "third" in self.named:
@@ -331,11 +334,9 @@ class _Read:
 
     def _unclear(self, what: str, columns: Sequence[str]) -> InputError:
         told = ", ".join(f"{column!r} ({self.looks[column]})" for column in columns)
-        found = f"it is not clear {what}: {told or listed(self.table)}"
-        name = "NAME" if self.table.has_names else "NUMBER"
         return InputError(
-            f"{self.table.name}: {found}. Name them: --column text={name} --column second={name}, "
-            "and third, score or label where there is one."
+            f"{self.table.name}: it is not clear {what}: {told or listed(self.table)}. Name them "
+            "with --column ROLE=NAME; the roles are text, second, third, score and label."
         )
 
     def rows(self, skip_bad: bool, on_note: Note) -> Iterator[SentenceRow]:
@@ -385,7 +386,7 @@ def _of_inference(rows: list[SentenceRow], on_note: Note) -> list[SentenceRow]:
         for index, text in enumerate(texts):
             found.append(SentenceRow((premise, text, against[index % len(against)])))
     if not found:
-        raise InputError("No row is labelled entailment: there is nothing to learn from.")
+        raise InputError("No row is labelled entailment: there are no positives.")
     with_negative = sum(bool(row.texts[2]) for row in found)
     on_note(
         f"{len(rows):,} inference rows: {len(found):,} positives, {with_negative:,} with a "

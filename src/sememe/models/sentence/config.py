@@ -29,7 +29,7 @@ class SentenceConfig(TrainingConfig):
     accumulate: ClassVar[int] = 1  # type: ignore[misc]
 
     objective: Objective = option(
-        "auto", "What a corpus teaches; auto: titles if documents have them, otherwise neighbors."
+        "auto", "What a corpus teaches; auto: titles, neighbors or simcse, by its documents."
     )
     pool: Pool = option("", "Pooling: mean, cls or max; default: the model's own, or mean.")
     dropout: float = option(

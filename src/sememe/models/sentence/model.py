@@ -64,6 +64,8 @@ _TENSORS = "model.safetensors"
 _HISTORY = "history.json"
 _OF_A_NETWORK = ("words", "embed_words", "encoder", "attention")
 _DEFAULTS = SentenceConfig()
+# Where it learned does not fix the device of a later training.
+_ELSEWHERE = {"device": "auto", "workers": 0}
 
 
 class DenseLayer(NamedTuple):
@@ -213,7 +215,8 @@ class SentenceModel(Model):
         return prepare_sentences(self, data, request)
 
     def take_trained(self, base: Any, dense: Any) -> None:
-        """Keep what a training made."""
+        """Keep what a training made; it compares directions, so vectors get one length."""
+        self.is_normalized = bool(self._given["normalize"])
         self.base, self.dense = base, tuple(own.layer(DenseLayer) for own in dense)
 
     def take_over(self, other: SentenceModel) -> None:
@@ -339,7 +342,7 @@ class SentenceModel(Model):
 
     @property
     def _max_length(self) -> int | None:
-        """The most tokens that are read at once; None if positions do not matter."""
+        """The maximum number of tokens that are read at once; None if positions do not matter."""
         found: int | None = getattr(getattr(self.base, "network", None), "seen_length", None)
         return found
 
@@ -447,7 +450,7 @@ class SentenceModel(Model):
                 model.base.text = model.text
         if "training" in manifest and (folder / _HISTORY).is_file():
             with read_errors(folder / MANIFEST):
-                model.config = SentenceConfig(**manifest["training"])
+                model.config = SentenceConfig(**manifest["training"] | _ELSEWHERE)
             model.history = History.load(folder / _HISTORY)
             model.plan, model.data = part_of(manifest, "plan"), part_of(manifest, "data")
             model.precision = manifest.get("precision", "")

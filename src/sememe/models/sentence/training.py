@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sememe.errors import InputError, OptionError
-from sememe.examples.docstring_tasks import docstring_texts
+from sememe.examples.docstring_tasks import docstring_pairs, docstring_texts
 from sememe.examples.pair_batches import Side, is_held_out
 from sememe.examples.sentence_rows import SentenceRow, SentenceRows, corpus_rows, table_rows
 from sememe.metrics.word_scores import spearman
@@ -140,13 +140,7 @@ def _read(model: SentenceModel, data: Any, request: Request, trainable: Trainabl
     config, note = model.config, request.reporter.note
     reading = {name: own for name, own in request.reading.items() if name != "what"}
     if data_is_corpus(request):
-        if data is None:
-            note("Built-in corpus: the docstrings of the modules that are not held out.")
-            data = docstring_texts("train")
-        rows, objective = corpus_rows(
-            data, config.objective, model.text, seed=config.seed, most=config.max_examples,
-            on_note=note,
-        )  # fmt: skip
+        rows, objective = _corpus_rows(data, config, model.text, note)
         model.config = config = replace(config, objective=objective)  # type: ignore[arg-type]
     else:
         if config.objective != "auto":
@@ -174,6 +168,22 @@ def _read(model: SentenceModel, data: Any, request: Request, trainable: Trainabl
     return _Data(train, dev, kind)
 
 
+def _corpus_rows(
+    corpus: Any, config: SentenceConfig, text: Any, note: Callable[[str], None]
+) -> tuple[SentenceRows, str]:
+    """The rows of a corpus; the built-in one without what `docstring_pairs` holds out."""
+    if corpus is None:
+        note("Built-in corpus: docstrings of all modules except those held out for evaluation.")
+        if config.objective in ("auto", "titles"):
+            pairs = [SentenceRow((own.text, own.second or "")) for own in docstring_pairs("train")]
+            note(f"{len(pairs):,} pairs of a summary and a body.")
+            return SentenceRows("pairs", pairs[: config.max_examples]), "titles"
+        corpus = docstring_texts("train")
+    return corpus_rows(
+        corpus, config.objective, text, seed=config.seed, most=config.max_examples, on_note=note
+    )
+
+
 def _held_out(rows: SentenceRows, share: float) -> tuple[SentenceRows, SentenceRows | None]:
     """Training rows, and those held out; equal first texts stay together."""
     parts: tuple[list[SentenceRow], list[SentenceRow]] = ([], [])
@@ -194,8 +204,8 @@ def _encoded(
     found, num_cut = encode_rows(rows, trainable, prompts)
     if num_cut:
         note(
-            f"{num_cut:,} texts of the {name} rows have {trainable.room} tokens or more; the rest "
-            "of them is cut off (--length)."
+            f"{num_cut:,} texts of the {name} rows have {trainable.room} tokens or more and are "
+            "truncated (--length)."
         )
     return found
 
