@@ -93,6 +93,45 @@ def test_tables(tmp_path, name):
     assert "source = " in notes[0] and len(notes) == 1
 
 
+# Names that nobody could list, and pairs that could be taken for names.
+HEADED = {
+    "sentences.csv": "English sentence,German sentence\nHi,Hallo\nI see,Ich verstehe\n",
+    "camel.csv": "sourceSentence,targetSentence\nHi,Hallo\nI see,Ich verstehe\n",
+    "script.csv": "Question,Answer\nHi,你好\nI see,我明白了\n",
+    "chinese.csv": "英语句子,汉语句子\nHi,你好\nI see,我明白了\n",
+    "other.csv": "甲,乙\nHi,Hallo\nI see,Ich verstehe\n",
+    "under.tsv": "left_text\tright_text\nHi\tHallo\nI see\tIch verstehe\n",
+    "ended.csv": "Anfang,Ende\n" + "Hi.,Hallo.\nI see!,Ich verstehe!\n" * 3,
+    "numbered.csv": "nr,Anfang,Ende\n17,Hi,Hallo\n18,I see,Ich verstehe\n",
+    "split.csv": "part,links,Ende_\n" + "train,Hi,Hallo\ntrain,I see,Ich verstehe\n" * 6,
+}
+HEADLESS = {
+    "short.tsv": "Hi.\tHallo!\nI see.\tIch verstehe.\n",
+    "words.tsv": "dog\tHund\ncat\tKatze\nhorse\tPferd\n",
+    "links.tsv": "17\tHi.\t99\tHallo!\n18\tI see.\t98\tIch verstehe.\n",
+    "again.tsv": "Hi\tHallo\n" * 9 + "I see.\tIch verstehe.\n",
+    "notes.tsv": "Go.\tGeh.\tCC-BY 2.0 #1\nGo.\tGehen Sie.\tCC-BY 2.0 #2\n" * 40,
+}
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_unknown_names_are_no_pair(tmp_path, name):
+    (tmp_path / name).write_text(HEADED[name], encoding="utf-8")
+    notes = []
+    found = texts(read_pairs(tmp_path / name, on_note=notes.append))
+    assert found[0][0].startswith("Hi") and found[1][0].startswith("I see"), notes
+    assert found[0][1].startswith(("Hallo", "你好")) and "no header" not in notes[0]
+
+
+@pytest.mark.parametrize("name", HEADLESS)
+def test_a_first_pair_is_no_header(tmp_path, name):
+    (tmp_path / name).write_text(HEADLESS[name], encoding="utf-8")
+    notes = []
+    found = texts(read_pairs(tmp_path / name, on_note=notes.append))
+    assert len(found) == HEADLESS[name].count("\n") and "no header" in notes[0]
+    assert found[0] in [("Hi.", "Hallo!"), ("dog", "Hund"), ("Hi", "Hallo"), ("Go.", "Geh.")]
+
+
 def test_named_columns(tmp_path):
     place = tmp_path / "named.tsv"
     place.write_text(TABLES["named.tsv"], encoding="utf-8")

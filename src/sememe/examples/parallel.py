@@ -6,19 +6,21 @@ pairs = read_pairs("pairs.jsonl", columns={"source": "en", "target": "zh"}, skip
 pairs = read_pairs([("good morning", "guten Morgen")])
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.labelled.rows import Note, silent
 from sememe.frames import is_frame
-from sememe.text.headers import named_column, plain
+from sememe.text.headers import ColumnProfile, as_text, could_name, named_column, plain, quoted
 from sememe.text.settings import TextSettings
 from sememe.text.sources import STDIN, Corpus, Source, find_sources
 from sememe.text.tables import (
     FileTable,
+    Record,
     at,
     frame_table,
     is_path,
@@ -31,11 +33,16 @@ _NAMES = (
     ("source", "target"), ("src", "tgt"), ("src", "trg"), ("sourcetext", "targettext"),
     ("input", "output"), ("原文", "译文"),
 )  # fmt: skip
-_LANGUAGES = (
-    "en", "de", "fr", "es", "it", "nl", "pt", "ru", "zh", "ja", "ko", "ar", "cs", "eng", "deu",
-    "fra", "cmn", "english", "german", "french", "spanish", "italian", "russian", "chinese",
-    "japanese", "英文", "中文", "英语", "汉语",
-)  # fmt: skip
+_LANGUAGES = frozenset((
+    "en", "de", "fr", "es", "it", "nl", "pt", "ru", "zh", "ja", "ko", "ar", "cs", "pl", "tr", "vi",
+    "eng", "deu", "fra", "spa", "rus", "cmn", "jpn", "english", "german", "french", "spanish",
+    "italian", "dutch", "portuguese", "russian", "chinese", "japanese", "korean", "arabic", "czech",
+    "source", "target", "src", "tgt", "trg", "translation", "original",
+))  # fmt: skip
+_CHINESE = re.compile("[中英汉日韩法德俄]文|[汉英日韩法德俄]语|原文|译文|源语言|目标语言|翻译")
+_LOOKED_AT = 200  # rows
+_WIDE = re.compile(r"[^\W\d_\u0000-\u024f]")  # a letter of another script than the Latin one
+_ENDS = tuple(".!?。！？…")
 
 
 class Pair(NamedTuple):
@@ -175,54 +182,106 @@ def _from_tables(
     told: list[str],
 ) -> Iterator[Pair]:
     wanted = {name for name in (columns or {}).values() if not name.isdecimal()}
-
-    def is_header(cells: list[str], _: Any) -> bool:
-        names = [cell.strip() for cell in cells]
-        if wanted & set(names):
-            return True
-        known = [plain(name) for name in names]
-        if any(set(pair) <= set(known) for pair in _NAMES):
-            return True
-        return len(names) > 1 and all(name in _LANGUAGES for name in known[:2])
-
     tables: Iterable[FileTable] = (
         [frame_table(paths)]
         if is_frame(paths)
-        else open_tables(paths, encoding=encoding, is_header=is_header)
+        else open_tables(
+            paths,
+            encoding=encoding,
+            is_header=lambda first, others: (
+                bool(wanted & {cell.strip() for cell in first}) or _is_header(first, others)
+            ),
+        )
     )
     for table in tables:
-        chosen = [_place(table, role, columns or {}) for role in ROLES]
-        note = f"{table.name}: source = {chosen[0]}, target = {chosen[1]}."
+        records = iter(table.records)
+        early = list(islice(records, _LOOKED_AT))
+        chosen = _chosen(table, early, columns or {})
+        note = _note(table, early, chosen)
         if note not in told:
             told.append(note)
             on_note(note)
-        for record in table.records:
+        for record in chain(early, records):
             if not table.has(record, chosen):
                 yield Pair("", "", f"{record.where} ({record.problem})")
                 continue
             source, target = (
                 cell if isinstance(cell := record.cells.get(name), str) else "" for name in chosen
             )
-            yield Pair(source, target, record.where)
+            if source or target or any(map(as_text, record.cells.values())):
+                yield Pair(source, target, record.where)
 
 
-def _place(table: FileTable, role: str, columns: Mapping[str, str]) -> str:
-    named = columns.get(role)
-    if named is not None:
-        return named_column(table, named)
-    index = ROLES.index(role)
+def _names_language(name: str) -> bool:
+    words = re.split(r"[\W\d_]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower())
+    return bool(_LANGUAGES & {*words} or _CHINESE.search(name))
+
+
+def _is_header(first: list[str], others: list[list[str]]) -> bool:
+    """Whether a row names columns: by known names, or because it is no pair like those below it.
+
+    It is none if a cell is in another script than its column, is written like_this, stands above
+    numbers, or if it does not end like a sentence where almost all below do.
+    """
+    names = [cell.strip() for cell in first]
+    if len(names) < 2 or not all(map(could_name, filter(None, names))):
+        return False
+    known = {plain(name) for name in names}
+    if any({*pair} <= known for pair in _NAMES) or sum(map(_names_language, names)) > 1:
+        return True
+    below = [
+        [row[place].strip() for row in others if place < len(row)] for place in range(len(names))
+    ]
+    if any(name in cells for name, cells in zip(names, below, strict=True)):
+        return False
+    num_ended = num_cells = 0
+    for name, cells in zip(names, below, strict=True):
+        look = ColumnProfile.of(cells)
+        if not name or not look.num:
+            continue
+        has_wide = [bool(_WIDE.search(cell)) for cell in cells if cell]
+        is_odd = bool(_WIDE.search(name)) not in has_wide or look.kind in ("number", "date")
+        if is_odd or ("_" in name and not any("_" in cell for cell in cells)):
+            return True
+        num_ended += sum(cell.endswith(_ENDS) for cell in cells if cell)
+        num_cells += look.num
+    has_sentences = num_cells >= 2 * len(names) and num_ended > 0.9 * num_cells
+    return has_sentences and not any(name.endswith(_ENDS) for name in names)
+
+
+def _chosen(table: FileTable, early: list[Record], columns: Mapping[str, str]) -> list[str]:
+    """The columns of source and target: as named, by known names, or the first ones with texts."""
+    chosen = {role: named_column(table, name) for role, name in columns.items()}
     by_plain = {plain(column): column for column in table.columns}
     for pair in _NAMES:
         if all(name in by_plain for name in pair):
-            return by_plain[pair[index]]
-    taken = set(columns.values())
-    free = [column for column in table.columns if column not in taken]
-    place = 0 if columns else index
-    if place < len(free):
-        return free[place]
+            chosen = {role: by_plain[name] for role, name in zip(ROLES, pair, strict=True)} | chosen
+    looks = {
+        column: ColumnProfile.of([as_text(record.cells.get(column)) for record in early])
+        for column in table.columns
+        if column not in chosen.values()
+    }
+    texts = [column for column, look in looks.items() if not look.is_code]
+    # Not a split or a language, which come again and again.
+    own = [column for column in texts if 10 * looks[column].num_distinct > looks[column].num]
+    named = [column for column in table.columns if table.has_names and _names_language(column)]
+    missing = [role for role in ROLES if role not in chosen]
+    for free in (named if len(named) == 2 else [], own, texts, [*looks]):
+        free = [column for column in free if column not in chosen.values()]
+        if len(free) >= len(missing):
+            found = chosen | dict(zip(missing, free, strict=False))
+            return [found[role] for role in ROLES]
     raise InputError(
         f"{table.name} has one column; parallel text has two, or a second file with as many lines."
     )
+
+
+def _note(table: FileTable, early: list[Record], chosen: list[str]) -> str:
+    cells = early[0].cells if early else {}
+    source, target = (f"{name} ({quoted(as_text(cells.get(name)))})" for name in chosen)
+    if table.has_names:
+        return f"{table.name}: source = {source}, target = {target}."
+    return f"{table.name}: source = {source}, target = {target}; no header row."
 
 
 # ---- Python -------------------------------------------------------------------------------------

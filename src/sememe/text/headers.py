@@ -72,7 +72,7 @@ def is_header(
     wanted = {plain(part) for part in parts if not part.isdecimal()}
     if wanted & {plain(name) for name in names if name}:
         return True
-    could_name, is_known = bool(any(names) and all(map(_could_name, names))), False
+    all_could, is_known = bool(any(names) and all(map(could_name, names))), False
     has_long, has_labels, below = False, False, [row for row in others if list(row) != list(first)]
     for index, name in enumerate(names):
         cells = [row[index].strip() for row in below if index < len(row) and row[index].strip()]
@@ -81,15 +81,15 @@ def is_header(
         look = ColumnProfile.of(cells)
         is_odd = look.kind in ("number", "date") or (look.has_digits and not _has_digit(name))
         # Next to a long cell, numbers may be labels, as the cell above them.
-        is_odd &= could_name or look.kind == "date" or look.is_another_each
-        is_known |= is_odd and _could_name(name) and plain(name) not in _NOTHING
+        is_odd &= all_could or look.kind == "date" or look.is_another_each
+        is_known |= is_odd and could_name(name) and plain(name) not in _NOTHING
         has_long |= look.length >= max(2 * len(name), 8)
         has_labels |= look.repeats and look.length < _LONGEST_LABEL
-    if could_name and (is_known or any(map(is_common, names)) or (has_long and has_labels)):
+    if all_could and (is_known or any(map(is_common, names)) or (has_long and has_labels)):
         return True
     # Nothing speaks for names in a few short rows; where something does, only the user knows: a
     # questionnaire names its columns by whole questions.
-    is_open = has_long or has_labels if could_name else is_known
+    is_open = has_long or has_labels if all_could else is_known
     return None if is_open and not named else False
 
 
@@ -97,7 +97,7 @@ def _has_digit(text: str) -> bool:
     return any(char.isdigit() for char in text)
 
 
-def _could_name(cell: str) -> bool:
+def could_name(cell: str) -> bool:
     """Whether a cell could be the name of a column."""
     num_words = len(cell.split())
     is_sentence = cell.endswith(("。", "！", "？")) or (
