@@ -493,3 +493,18 @@ def test_the_report_is_readable(place):
     assert "<table>" in report._repr_html_()
     assert json.loads(json.dumps(report.to_dict()))["rules"]["duplicates"]["rows"] == 1
     assert isinstance(report.is_kept, np.ndarray) and issubclass(InputError, SememeError)
+
+
+def test_columns_are_found_as_by_training(place):
+    Path("in.csv").write_text("nr;Kopf;Text\n1;a;one fine text\n2;b;one fine text\n", "utf-8")
+    for column in ("text", "3", "Text"):
+        sememe.clean(
+            "in.csv", "out.csv", removed="removed.jsonl", overwrite=True, columns={"text": column}
+        )
+        assert Path("out.csv").read_text("utf-8-sig").splitlines() == [
+            "nr,Kopf,Text",
+            "1,a,one fine text",
+        ]
+        assert json.loads(Path("removed.jsonl").read_text("utf-8"))["text"] == "one fine text"
+    with pytest.raises(InputError, match="one column"):
+        sememe.clean("in.csv", columns={"text": "Kopf+Text"})

@@ -22,7 +22,7 @@ from sememe.text.sources import (
     format_ending,
 )
 from sememe.text.stream import Spool, as_items, as_names, read, read_ahead
-from sememe.text.tables import frame_table, is_plain_tsv, parquet_types
+from sememe.text.tables import is_plain_tsv, parquet_types
 
 _LOOKED_AT = 100  # items of a list
 
@@ -64,7 +64,7 @@ class RowCorpus:
         if self._items is None:
             return read_ahead(read_rows(self._sources, self.names, self._config))
         if is_frame(self._items):
-            return read_table(frame_table(self._items), 0, self._config)
+            return read_table(self._items, 0, self._config)
         # An iterator is never taken for the names of files.
         items = self._items if isinstance(self._items, Spool) else iter(self._items)
         return read_items(read(items, self._settings))

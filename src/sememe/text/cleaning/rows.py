@@ -15,7 +15,7 @@ import numpy as np
 
 from sememe.errors import InputError
 from sememe.text.cleaning.config import CleanConfig
-from sememe.text.documents import DocumentBatch, open_plain, split_documents
+from sememe.text.documents import DocumentBatch, open_columns, open_plain, split_documents
 from sememe.text.sources import (
     BATCH_SIZE,
     JSON_ENDINGS,
@@ -26,7 +26,7 @@ from sememe.text.sources import (
     check_encoding,
     gathered,
 )
-from sememe.text.tables import FileTable, Record, open_table, unflat
+from sememe.text.tables import Record, unflat
 
 PLACE = np.dtype([("source", np.int32), ("line", np.int64)])
 _LONGEST_LINE = 1 << 28  # bytes of a line if there is no other limit
@@ -37,7 +37,8 @@ class RowBatch(NamedTuple):
     """N rows: their texts one after the other, places, and the cells of tables.
 
     A text of the form "line" is one line, a "paragraph" or "file" some lines, each with its
-    newline; a "cell" is text of a table. `problems` says what is wrong with invalid rows.
+    newline; a "cell" is text of a table, from its `column`. `problems` says what is wrong with
+    invalid rows.
     """
 
     text: bytes
@@ -47,6 +48,7 @@ class RowBatch(NamedTuple):
     cells: list[dict[str, Any]] | None = None
     problems: Mapping[int, str] = MappingProxyType({})
     num_bytes: int = 0
+    column: str = ""
 
 
 def is_table(source: FoundSource) -> bool:
@@ -158,25 +160,18 @@ def _shortened(blocks: Iterator[bytes], name: str, config: CleanConfig) -> Itera
 def _read_file(
     number: int, source: Source, in_folder: bool, config: CleanConfig
 ) -> Iterator[RowBatch]:
-    column = config.text_settings.text_column
-
-    def is_header(first: list[str], _: list[list[str]]) -> bool:
-        return not column.isdecimal() or column in [cell.strip() for cell in first]
-
-    return read_table(open_table(source, config.text_settings, is_header), number, config)
+    return read_table(source, number, config)
 
 
-def read_table(
-    table: FileTable, number: int, config: CleanConfig
-) -> Generator[RowBatch, None, None]:
-    """The rows of a table; `number` is that of its source."""
-    column = config.text_settings.text_column
-    if table.columns and column not in table.columns:
-        columns = ", ".join(map(repr, table.columns[:20]))
+def read_table(source: Any, number: int, config: CleanConfig) -> Generator[RowBatch, None, None]:
+    """The rows of a table or a DataFrame; `number` is that of its source."""
+    table, (columns, *_) = open_columns(source, config.text_settings)
+    if len(columns) > 1:
         raise InputError(
-            f"{table.name} has no column {column!r}; its columns are {columns} "
-            "(choose one with --column text=NAME)."
+            f"{table.name}: one column of text is cleaned, not {' + '.join(columns)}; choose one "
+            "with --column text=NAME."
         )
+    column = "".join(columns)
     texts = ((record, *_text(record, column)) for record in table.records)
     for own in gathered(texts, BATCH_SIZE, lambda row: len(row[1]) + 64):
         problems = {}
@@ -189,7 +184,8 @@ def read_table(
         places["source"] = number
         places["line"] = [record.number for record, *_ in own]
         cells = [unflat(record.cells) for record, *_ in own]
-        yield RowBatch(*_joined([text for _, text, _ in own]), places, "cell", cells, problems)
+        texts_of = _joined([text for _, text, _ in own])
+        yield RowBatch(*texts_of, places, "cell", cells, problems, column=column)
 
 
 def _text(record: Record, column: str) -> tuple[bytes, str]:

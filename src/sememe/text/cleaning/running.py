@@ -96,6 +96,7 @@ class _Cleaning:
         self._counts = {rule: RuleCount() for rule in RULES}
         self._num_repaired = 0
         self._forms: set[str] = set()
+        self._columns: dict[int, str] = {}  # of the text, by the number of the source
         self._places = Column(folder / "places", PLACE)
         self._rules: list[np.ndarray] = [np.empty(0, np.uint8)]
 
@@ -170,6 +171,8 @@ class _Cleaning:
             self._counts[rule].lines += int(own.num_lines[code])
         self._num_repaired += own.num_repaired
         self._forms.add(own.rows.form)
+        if own.rows.cells is not None and len(own.rows.places):
+            self._columns[int(own.rows.places["source"][0])] = own.rows.column
 
     def _note_removals(self, own: CleanBatch) -> None:
         is_cell = own.rows.form == "cell"  # whose lines have no numbers of their own
@@ -199,8 +202,7 @@ class _Cleaning:
             return [{"text": text.decode().rstrip("\n")} for text in texts]
         cells = [own.rows.cells[row] for row in rows.tolist()]
         for index in np.flatnonzero(own.is_changed[rows]).tolist():
-            column = self._config.text_settings.text_column
-            set_text(cells[index], column, texts[index].decode().rstrip("\n"))
+            set_text(cells[index], own.rows.column, texts[index].decode().rstrip("\n"))
         return cells
 
     def _compare(self, duplicates: Duplicates, rules: np.ndarray) -> tuple[np.ndarray, Repeats]:
@@ -245,13 +247,13 @@ class _Cleaning:
         names = self._corpus.names
         place, like = Place(names[source], line), Place(names[like_source], like_line)
         rule, similarity = RULES[rules[row] - 1], float(repeats.similarity[row])
-        self._note(Removed(place, rule, self._text_of(item), like, similarity))
+        text = self._text_of(item, self._columns.get(source, "text"))
+        self._note(Removed(place, rule, text, like, similarity))
 
-    def _text_of(self, item: Any) -> str:
+    def _text_of(self, item: Any, column: str) -> str:
         if isinstance(item, bytes):
             return item.decode().rstrip("\n")
         value = item
-        column = self._config.text_settings.text_column
         for name in [column] if column in item else column.split("."):
             value = value[name]
         return str(value)
