@@ -218,10 +218,10 @@ def _names_language(name: str) -> bool:
 
 
 def _is_header(first: list[str], others: list[list[str]]) -> bool:
-    """Whether a row names columns: by known names, or because it is no pair like those below it.
+    """Whether a row names columns: by known names, or because it differs from the pairs below.
 
-    It is none if a cell is in another script than its column, is written like_this, stands above
-    numbers, or if it does not end like a sentence where almost all below do.
+    It differs if a cell is in another script than its column, is written like_this, or heads a
+    column of numbers; and if it does not end like a sentence where almost all below do.
     """
     names = [cell.strip() for cell in first]
     if len(names) < 2 or not all(map(could_name, filter(None, names))):
@@ -262,7 +262,7 @@ def _chosen(table: FileTable, early: list[Record], columns: Mapping[str, str]) -
         if column not in chosen.values()
     }
     texts = [column for column, look in looks.items() if not look.is_code]
-    # Not a split or a language, which come again and again.
+    # Not a split or a language, which repeat.
     own = [column for column in texts if 10 * looks[column].num_distinct > looks[column].num]
     named = [column for column in table.columns if table.has_names and _names_language(column)]
     missing = [role for role in ROLES if role not in chosen]
