@@ -31,6 +31,8 @@ def test_the_public_names_are_these():
         "NGramConfig",
         "OneHotConfig",
         "RateCurve",
+        "Search",
+        "SearchConfig",
         "SememeError",
         "SubwordTokenizer",
         "TextSettings",

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from sememe.models.ulmfit.model import ULMFiT as ULMFiT
     from sememe.models.word2vec.config import Word2VecConfig as Word2VecConfig
     from sememe.models.word2vec.model import Word2Vec as Word2Vec
+    from sememe.search.config import SearchConfig as SearchConfig
+    from sememe.search.index import Search as Search
     from sememe.tasks.answer import Answer as Answer
     from sememe.tasks.classify import Classify as Classify, Pairs as Pairs
     from sememe.tasks.config import FinetuneConfig as FinetuneConfig
@@ -86,6 +88,8 @@ _HOMES = {
     "NGramConfig": "models.ngram.config",
     "OneHotConfig": "models.onehot.config",
     "RateCurve": "training.rate_search",
+    "Search": "search.index",
+    "SearchConfig": "search.config",
     "SememeError": "errors",
     "SubwordTokenizer": "tokens.subwords.tokenizer",
     "TextSettings": "text.settings",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError
@@ -39,6 +40,7 @@ CAPABILITIES = {
     "positions": "show the vectors of its positions",
     "translate": "translate",
     "predict": "predict labels",
+    "score_pairs": "score pairs of texts",
     "encoder": "be fine-tuned",
 }
 
@@ -151,10 +153,10 @@ KINDS: dict[str, Kind] = {
     "pairs": Kind(
         "classifier of pairs",
         "sememe.tasks.classify:Pairs",
-        _TASK,
+        (*_TASK, "score_pairs"),
         example='[("A text.", "Another text.")]',
     ),
-    "regress": Kind("regression", "sememe.tasks.texts:Regress", _TASK),
+    "regress": Kind("regression", "sememe.tasks.texts:Regress", (*_TASK, "score_pairs")),
     "choose": Kind(
         "multiple choice",
         "sememe.tasks.texts:Choose",
@@ -331,6 +333,18 @@ def _checked(call: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _noting_path(save: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `save` so that the model knows its folder."""
+
+    @functools.wraps(save)
+    def noting(self: Model, folder: Any, *args: Any, **options: Any) -> Any:
+        found = save(self, folder, *args, **options)
+        self.path = Path(folder)
+        return found
+
+    return noting
+
+
 def _reads_frames(call: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `embed` so that its texts may be a Series, or a DataFrame with `columns`."""
 
@@ -353,6 +367,7 @@ class Model(Estimator):
 
     kind: str  # its key in KINDS
     text: TextSettings  # how texts are split into words; a caller may set another language
+    path: Path | None = None  # where it was opened or saved last
     # What it was trained on, names and sizes in JSON values; empty if that is not known.
     data: Mapping[str, Any] = {}
 
@@ -361,6 +376,8 @@ class Model(Estimator):
         super().__init_subclass__(**more)
         for name in {"fit"} & set(vars(cls)):
             setattr(cls, name, unless_pretrained(vars(cls)[name]))
+        if "save" in vars(cls):
+            setattr(cls, "save", _noting_path(vars(cls)["save"]))  # noqa: B010
         for name in set(_NUMERIC) & set(vars(cls)):
             own = vars(cls)[name]
             if name == "embed":
@@ -423,6 +440,15 @@ class Model(Estimator):
     def prompt(self, role: str = "") -> str:
         """What must be written before a text of this role (query, document) to embed it."""
         return ""
+
+    def embed_role(self, texts: Sequence[str], role: str) -> np.ndarray:
+        """One vector for each text in a role (query, document), after the prompt of that role."""
+        before = self.prompt(role)
+        return self.embed([before + text for text in texts])
+
+    def num_longer(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than the model reads at once; those are read in windows."""
+        return 0
 
     @_reads_frames
     def embed(
@@ -558,6 +584,14 @@ class Model(Estimator):
         rows are read: columns, skip_bad, encoding, on_note.
         """
         raise self.unsupported("predict")
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]], *, label: str = "") -> np.ndarray:
+        """A score for each pair of texts, such as a query and a passage; higher fits better.
+
+        It is the probability of `label` (default: yes, 1, entailment or the like), or the score of
+        a regression.
+        """
+        raise self.unsupported("score_pairs")
 
     @property
     def own_k(self) -> int:

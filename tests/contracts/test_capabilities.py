@@ -115,6 +115,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "positions": lambda model: is_vectors(model.positions, len(model.positions)),
     "translate": lambda model: [*map(type, model.translate(TEXTS))] == [str, str],
     "predict": _predict,
+    "score_pairs": lambda model: len(model.score_pairs([("a cat", "a dog"), ("a", "b")])) == 2,
     "encoder": _encoder,
 }
 CALLS: dict[str, Callable[[Any], Any]] = CHECKS | {"words": lambda model: model.words}

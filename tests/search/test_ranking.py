@@ -94,6 +94,8 @@ def test_bm25_of_chinese_matches_words() -> None:
     assert ids.tolist() == [0]
     ((ids, _),) = index.search(["天气"], 3)
     assert ids.tolist() == [2]
+    ((ids, _),) = index.search(["清华"], 3)  # a word inside a longer one
+    assert ids.tolist() == [0]
 
 
 def test_bm25_without_any_word(tmp_path: Path) -> None:

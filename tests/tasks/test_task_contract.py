@@ -24,6 +24,7 @@ CALLS = {
     "embed_words": lambda model: model.embed_words(TEXTS),
     "attention": lambda model: model.attention("a good film"),
     "predict": lambda model: model.predict(TEXTS),
+    "score_pairs": lambda model: model.score_pairs([("a", "b")]),
     "encoder": lambda model: model.encoder("text", FinetuneConfig(length=24)),
     "fill": lambda model: model.fill("a [MASK] film"),
     "follows": lambda model: model.follows(*TEXTS),

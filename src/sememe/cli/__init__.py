@@ -15,6 +15,7 @@ from sememe.cli import (  # noqa: F401
     language_models,
     plot,
     predict,
+    search,
     study,
     train_classifier,
     train_networks,

@@ -6,6 +6,7 @@ reads its metadata without PyTorch; `convert` writes it in another format.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -54,6 +55,7 @@ _NOT_MODELS = {
     "subwords": "a text as ids, and no model",
     "tokenizer": "a tokenizer (sememe.SubwordTokenizer opens it), and no model",
     "ladder": "a ladder; its models are in the folder models",
+    "search": "a search index (sememe.Search opens it), and no model",
     "checkpoints": "the checkpoints of a training, which its command with --resume continues",
 }
 
@@ -157,11 +159,14 @@ def load(
         if able not in KINDS[kind].capabilities:
             raise UnsupportedError(f"{path}: {unsupported(kind, able)}")
     if KINDS[kind].has_mapped_words:
-        return load_vectors(path, limit, errors=errors)
+        vectors = load_vectors(path, limit, errors=errors)
+        vectors.path = path
+        return vectors
     model: Model = KINDS[kind].cls().load(path)
     model.is_pretrained = not model.is_classifier
     if able:
         model.require(able)
+    model.path = path
     return model.to(device)
 
 
@@ -235,6 +240,21 @@ def compare_checksums(path: str | Path) -> int:
             f"{path} has no checksums: an earlier version or another program has written it."
         )
     return compared
+
+
+def content_hash(path: str | Path) -> str:
+    """A hash of the files of a model; of its saved checksums if it has them."""
+    path = Path(path)
+    sums = path / CHECKSUMS
+    if sums.is_file():
+        return hashlib.sha256(sums.read_bytes()).hexdigest()
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            name = file.relative_to(path).as_posix()
+            digest.update(name.encode() + hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _size(path: Path) -> dict[str, int]:

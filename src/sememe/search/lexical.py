@@ -1,12 +1,14 @@
 """BM25 over texts: rows and queries are split into words as everywhere, and bm25s scores them.
 
-Chinese is segmented by rjieba; words are lower-cased as the text settings say; nothing is stemmed.
+Chinese is segmented by rjieba, and the shorter words inside a long one count as well: 足球 finds
+足球比赛. Words are lower-cased as the text settings say; nothing is stemmed.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -15,12 +17,14 @@ import numpy as np
 
 from sememe.search.ranking import top_scores
 from sememe.storage.folder import read_errors
+from sememe.text.characters import is_han
 from sememe.text.documents import DocumentBatch
 from sememe.text.settings import TextSettings
 from sememe.text.stream import segmenter
 from sememe.vectors.search import Found
 
 _TEXTS_AT_ONCE = 4_096
+_SHORTEST = 3  # characters of a Chinese word that may hold shorter ones
 
 
 def words_of_texts(texts: Iterable[str], settings: TextSettings) -> Iterator[list[str]]:
@@ -37,7 +41,19 @@ def words_of_texts(texts: Iterable[str], settings: TextSettings) -> Iterator[lis
             words: list[list[str]] = [[] for _ in part]
             for number, document in zip(records.labels or [], documents, strict=True):
                 words[int(number)] = document.replace("\x1e", "").split("\x1f")[:-1]
+            if settings.mode == "chinese":
+                words = [[part for word in own for part in _parts(word)] for own in words]
             yield from words
+
+
+@lru_cache(maxsize=1 << 18)  # the words of a text come repeatedly
+def _parts(word: str) -> tuple[str, ...]:
+    """A word, and the Chinese words inside it."""
+    if len(word) < _SHORTEST or not is_han(word[0]):
+        return (word,)
+    import rjieba
+
+    return tuple(rjieba.cut_for_search(word))
 
 
 class BM25:

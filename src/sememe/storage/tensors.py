@@ -98,8 +98,8 @@ def num_weights(*files: Path) -> int:
 class RowWriter:
     """The rows written so far: their number and width."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, dtype: str = "<f4") -> None:
+        self._file, self._dtype = file, dtype
         self.num_rows, self.dim = 0, 0
 
     def add(self, rows_ND: np.ndarray) -> None:
@@ -110,13 +110,13 @@ class RowWriter:
         if rows_ND.shape[1] != self.dim:
             raise ValueError(f"rows of width {rows_ND.shape[1]} among rows of {self.dim}")
         self.num_rows += len(rows_ND)
-        self._file.write(np.ascontiguousarray(rows_ND, "<f4").data)
+        self._file.write(np.ascontiguousarray(rows_ND, self._dtype).data)
 
     def _write_header(self) -> None:
         # NumPy leaves room in a header for the first extent to grow, so it can be written again.
         shape = self.num_rows, self.dim
         npy.write_array_header_1_0(
-            self._file, {"descr": "<f4", "fortran_order": False, "shape": shape}
+            self._file, {"descr": self._dtype, "fortran_order": False, "shape": shape}
         )
 
     def finish(self) -> None:
@@ -127,10 +127,19 @@ class RowWriter:
         self._file.seek(end)
 
 
+def map_rows(path: Path) -> np.ndarray:
+    """Memory-map the rows that `write_rows` wrote, read-only."""
+    with read_errors(path):
+        rows: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        if rows.ndim != 2:
+            raise ValueError("it does not hold rows of numbers")
+        return rows
+
+
 @contextmanager
-def write_rows(path: str | Path) -> Iterator[RowWriter]:
-    """Yield a writer for rows of float32; the file appears when the block ends without error."""
+def write_rows(path: str | Path, dtype: str = "<f4") -> Iterator[RowWriter]:
+    """Yield a writer for rows of numbers; the file appears when the block ends without error."""
     with write_file(path) as scratch, scratch.open("wb") as file:
-        rows = RowWriter(file)
+        rows = RowWriter(file, dtype)
         yield rows
         rows.finish()

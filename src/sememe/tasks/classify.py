@@ -13,7 +13,7 @@ import numpy as np
 
 from sememe import metrics
 from sememe.contract import label_cells, label_columns
-from sememe.errors import InputError
+from sememe.errors import InputError, OptionError
 from sememe.examples.labelled.label_options import AUTO, LISTS, NONE
 from sememe.examples.labelled.rows import LabelledRows, Note, TextRow
 from sememe.examples.labelled.splitting import HoldOut
@@ -25,7 +25,7 @@ from sememe.tasks import calibration
 from sememe.tasks.config import ClassifyConfig
 from sememe.tasks.objective import Encoded, Item, Target, encode_texts
 from sememe.tasks.scores import beside_majority
-from sememe.tasks.texts import TextTask, ranked_values, softmax, value_line
+from sememe.tasks.texts import TextTask, pair_rows, ranked_values, softmax, value_line
 
 _AT_ONCE = 4_096  # rows whose probabilities are in one array
 
@@ -306,3 +306,31 @@ class Pairs(Classify):
         """Both texts in one sequence, or in both orders."""
         both = self.config.both_orders == "yes"
         return encode_texts(self.coder, rows, self.target(), both_orders=both)
+
+    def score_pairs(self, pairs: Several[tuple[str, str]], *, label: str = "") -> np.ndarray:
+        """The probability of a label, by default of the one that says yes."""
+        label = label or _positive(self.labels)
+        if label not in self.labels:
+            raise OptionError(
+                f"The pairs have no label {label!r}; they have {', '.join(self.labels)}."
+            )
+        found = self.predict_rows(pair_rows(pairs))
+        return np.array([one.probabilities[label] for one in found])
+
+
+def _positive(labels: Several[str]) -> str:
+    """The label that says that two texts belong together; of two others the second."""
+    known = {label.lower().replace("_", " "): label for label in labels}
+    if found := next((known[word] for word in _YES if word in known), ""):
+        return found
+    if len(labels) == 2:
+        return labels[1]
+    raise OptionError(
+        f"Which label says that two texts fit is not clear; name one of {', '.join(labels)}."
+    )
+
+
+_YES = (
+    "yes", "true", "1", "entailment", "relevant", "match", "same", "duplicate", "equivalent",
+    "similar", "paraphrase", "positive", "是", "相关", "匹配", "相似", "蕴含",
+)  # fmt: skip

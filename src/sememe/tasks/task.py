@@ -157,7 +157,7 @@ class Task(Model, ABC):
         reason = "its encoder is not a BERT or GPT"
         if self.objective is None:
             reason = "it is not trained yet"
-        others = {*KINDS[self.kind].capabilities} - {"predict", "encoder"}
+        others = {*KINDS[self.kind].capabilities} - {"predict", "encoder", "score_pairs"}
         return dict.fromkeys(others, reason)
 
     def answering(self, capability: str) -> Model:

@@ -42,6 +42,11 @@ class TextTask(Task):
         return open_texts(data, kind, columns, self.columns, encoding, on_note=on_note)
 
 
+def pair_rows(pairs: Several[tuple[str, str]]) -> list[TextRow]:
+    """Pairs of texts as rows without labels."""
+    return [TextRow(text=first, second=second) for first, second in pairs]
+
+
 def ranked_values(chances: Iterable[tuple[Any, float]], k: int) -> list[tuple[Any, float]]:
     """The `k` most likely values (all if negative) with their probabilities."""
     return sorted(chances, key=lambda pair: -pair[1])[: None if k < 0 else k]
@@ -119,6 +124,17 @@ class Regress(TextTask):
     def prediction_cells(self, prediction: PredictedScore, k: int = 1) -> list[Any]:
         """The score."""
         return [prediction.score]
+
+    def lacking(self) -> dict[str, str]:
+        """Scores of pairs, if it was trained on single texts."""
+        is_single = self.columns and "second" not in self.columns
+        why = {"score_pairs": "it was trained on single texts"} if is_single else {}
+        return super().lacking() | why
+
+    def score_pairs(self, pairs: Several[tuple[str, str]], *, label: str = "") -> np.ndarray:
+        """The score of each pair."""
+        self.require("score_pairs")
+        return np.array([one.score for one in self.predict_rows(pair_rows(pairs))])
 
     def measure(
         self, rows: Several[TextRow], predictions: Several[PredictedScore]

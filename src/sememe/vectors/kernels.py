@@ -1,4 +1,4 @@
-"""Kernels of word vectors: means of rows, and the lines of text files."""
+"""Kernels of vectors: means of rows, products of small numbers, the lines of text files."""
 
 import numpy as np
 
@@ -49,6 +49,34 @@ def _scale(total, num_rows):
         factor = np.float32(1.0 / num_rows)
         for d in range(len(total)):
             total[d] *= factor
+
+
+@kernel
+def int8_dots(rows_VD, queries_QD, out_QV):
+    """The products of int8 rows with float32 queries."""
+    for row in range(len(rows_VD)):
+        for query in range(len(queries_QD)):
+            total = np.float32(0)
+            for d in range(rows_VD.shape[1]):
+                total += np.float32(rows_VD[row, d]) * queries_QD[query, d]
+            out_QV[query, row] = total
+
+
+@exact_kernel
+def equal_bits(rows_VW, query_W, out_V):
+    """The number of bits in which each row of 64-bit words equals a query."""
+    for row in range(len(rows_VW)):
+        num_other = np.uint64(0)
+        for word in range(len(query_W)):
+            bits = rows_VW[row, word] ^ query_W[word]
+            # Sums of neighboring bits, pairs and fours; compilers know this form.
+            bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
+            bits = (bits & np.uint64(0x3333333333333333)) + (
+                (bits >> np.uint64(2)) & np.uint64(0x3333333333333333)
+            )
+            bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            num_other += (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+        out_V[row] = 64 * len(query_W) - np.int64(num_other)
 
 
 # 10 to the power of -70 … 70: enough for 19 digits at either end of float32.

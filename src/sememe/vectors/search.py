@@ -11,13 +11,16 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sememe.errors import ArtifactError, MissingExtraError, OptionError, WriteError
+from sememe.machine import available_cores
 from sememe.storage.folder import write_file
 
 if TYPE_CHECKING:
@@ -97,7 +100,9 @@ def cosines(vectors_VD: np.ndarray, ids: np.ndarray, units_QD: np.ndarray) -> np
 
 def _scan(vectors_VD: np.ndarray, inverse_V: np.ndarray, units_QD: np.ndarray) -> np.ndarray:
     """Approximate cosines (Q, V) in float32; rows that are not finite score 0."""
-    if len(units_QD) == 1:
+    if vectors_VD.dtype == np.int8:
+        scores_QV = _int8_products(vectors_VD, units_QD.astype(np.float32))
+    elif len(units_QD) == 1:
         scores_QV = (vectors_VD @ units_QD[0].astype(np.float32))[None]
     else:
         scores_QV = units_QD.astype(np.float32) @ vectors_VD.T
@@ -106,6 +111,29 @@ def _scan(vectors_VD: np.ndarray, inverse_V: np.ndarray, units_QD: np.ndarray) -
     if not math.isfinite(float(scores_QV.sum())):
         np.nan_to_num(scores_QV, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
     return scores_QV
+
+
+def _int8_products(vectors_VD: np.ndarray, queries_QD: np.ndarray) -> np.ndarray:
+    """The products of int8 rows with queries, (Q, V), on all cores."""
+    from sememe.vectors.kernels import int8_dots
+
+    products_QV = np.empty((len(queries_QD), len(vectors_VD)), np.float32)
+    in_blocks(len(vectors_VD), lambda own: int8_dots(
+        vectors_VD[own], queries_QD, products_QV[:, own]
+    ))  # fmt: skip
+    return products_QV
+
+
+def in_blocks(num_rows: int, work: Callable[[slice], Any]) -> None:
+    """Call `work` for consecutive blocks of rows, on all cores if there are many rows."""
+    num_blocks = min(available_cores(), num_rows // _BLOCK_SIZE) or 1
+    bounds = np.linspace(0, num_rows, num_blocks + 1).astype(int).tolist()
+    blocks = [slice(start, stop) for start, stop in pairwise(bounds)]
+    if num_blocks == 1:
+        work(blocks[0])
+        return
+    with ThreadPoolExecutor(num_blocks) as pool:
+        list(pool.map(work, blocks))
 
 
 def _error_bound(dim: int) -> float:
@@ -348,7 +376,7 @@ class ApproximateIndex:
         index = _usearch().Index(
             ndim=vectors_VD.shape[1],
             metric="cos",
-            dtype="f32",
+            dtype="i8" if vectors_VD.dtype == np.int8 else "f32",
             connectivity=_CONNECTIVITY,
             expansion_add=_EXPANSION_ADD,
             expansion_search=_EXPANSION_SEARCH,

@@ -28,7 +28,7 @@ from sememe.text.headers import (
 )
 from sememe.text.tables import FileTable, Record
 
-Kind = Literal["classify", "pairs", "regress", "choose"]
+Kind = Literal["classify", "pairs", "regress", "choose", "search"]
 KINDS = ("classify", "pairs", "regress", "choose")
 # The columns of each role; a role that the file lacks is left out.
 Columns = dict[str, tuple[str, ...]]
@@ -38,6 +38,7 @@ ROLES = {
     "pairs": ("text", "second", "label", "id"),
     "regress": ("text", "second", "score", "id"),
     "choose": ("text", "second", "choices", "label", "id"),
+    "search": ("text", "id"),
 }
 
 # Names are compared without case, spaces, hyphens and underscores; the first that is there wins.
@@ -230,6 +231,8 @@ def _by_name(table: FileTable, kind: Kind) -> Columns:
         found["second"], found["label"] = first(_QUESTIONS), first(_RIGHTS)
         return {role: columns for role, columns in found.items() if columns}
     pair = next((pair for pair in _PAIRS if all(name in by_plain for name in pair)), None)
+    if kind == "search":
+        return {"text": first(_TEXTS)} if first(_TEXTS) else {}
     if kind != "classify" and pair:
         found["text"], found["second"] = ((by_plain[name],) for name in pair)
     else:

@@ -22,6 +22,7 @@ from sememe.models.language.features import (
     embed_texts,
     embed_words,
     known_tokens,
+    room,
     token_vectors,
     tokens_in,
 )
@@ -122,6 +123,12 @@ class SubwordModel(LanguageModel):
         """
         self.check_list(texts)
         return embed_texts(self.trained(), self.tokenizer, texts, layers=layers, pool=pool)
+
+    def num_longer(self, texts: Sequence[str]) -> int:
+        """How many texts have more tokens than the network reads at once."""
+        size = room(self.trained())
+        long = [text for text in texts if len(text) > size]  # a token has a character or more
+        return sum(len(own.ids) > size for own in self.tokenizer.encode_batch(long))
 
     def embed_spans(
         self,

@@ -286,6 +286,14 @@ class SentenceModel(Model):
             vectors_ND = vectors_ND / np.maximum(norms_N, 1e-12)
         return np.asarray(vectors_ND, np.float32)
 
+    def embed_role(self, texts: Sequence[str], role: str) -> np.ndarray:
+        """One vector per text in a role (query, document), after the prompt of that role."""
+        return self.embed(texts, role=role)
+
+    def num_longer(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than the network reads at once."""
+        return 0 if self.is_static else self.base.num_longer(texts)
+
     @property
     def words(self) -> WordVectors:
         """The input vectors of whole words, from the network's table."""

@@ -1,0 +1,59 @@
+"""The options of a search index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sememe.errors import OptionError
+from sememe.options import Config, option
+from sememe.text.settings import Errors, TextSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig(Config):
+    """How rows are read, split into passages and stored as vectors."""
+
+    passage: int = option(
+        1_000, "Split rows longer than N characters into passages; 0: never.", 0, 2**24
+    )
+    overlap: int = option(200, "Characters that neighboring passages share at most.", 0, 2**24)
+    vectors: Literal["float32", "int8", "binary"] = option(
+        "float32", "Vector precision; int8 and binary need less memory."
+    )
+    language: str = option("", "Language of the words (en, zh …); default: detected.")
+    layout: Literal["auto", "line", "paragraph", "file"] = option(
+        "auto", "Row of text files; auto: detected."
+    )
+    columns: Mapping[str, str] = field(
+        default_factory=dict,
+        hash=False,
+        metadata={"help": "Column of a table by role: text=body, id=key; repeatable."},
+    )
+    encoding: str = option("utf-8", "Encoding of text, jsonl, csv and tsv files.")
+    errors: Errors = option("strict", "Invalid bytes: stop, or replace them.")
+    skip_bad: bool = option(False, "Skip invalid rows and report how many.")
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for options that no index could satisfy."""
+        super().__post_init__()
+        for role, column in self.columns.items():
+            if role not in ("text", "id") or not column or not isinstance(column, str):
+                raise OptionError(
+                    f"The columns of a search index are text and id, each with its name, not "
+                    f"{role}={column}."
+                )
+        if self.passage and self.overlap >= self.passage:
+            raise OptionError(
+                f"overlap ({self.overlap:,}) must be smaller than passage ({self.passage:,})."
+            )
+        self.reading()
+
+    def reading(self, text_column: str = "") -> TextSettings:
+        """How files are read; `text_column` is that of a table, if it is known."""
+        column = self.columns.get("text", text_column)
+        return TextSettings(
+            language=self.language or "en", layout=self.layout, encoding=self.encoding,
+            errors=self.errors, columns={"text": column} if column else {},
+        )  # fmt: skip
