@@ -187,7 +187,7 @@ def test_text_files_are_cited_by_line(tmp_path: Path) -> None:
 def test_rows_without_text_are_left_out_and_counted(tmp_path: Path) -> None:
     notes = Notes()
     index = Search.build(["a word", "", "  ", "another word"], progress=notes)
-    assert index.ids == ["0", "3"] and "Empty rows left out: 2" in notes
+    assert index.ids == ["0", "3"] and "Empty rows omitted: 2" in notes
     with pytest.raises(InputError, match="no text"):
         Search.build(iter(["", " \n"]))
 

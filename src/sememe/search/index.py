@@ -548,12 +548,12 @@ def _write(
         embed=None if model is None else embed, reporter=progress,
     )  # fmt: skip
     for num, told in (
-        (done.num_empty, f"Empty rows left out: {done.num_empty:,}."),
+        (done.num_empty, f"Empty rows omitted: {done.num_empty:,}."),
         (done.num_bad, f"Invalid rows skipped: {done.num_bad:,}."),
         (
             num_longer,
             f"Passages longer than the model reads at once: {num_longer:,}; their vectors "
-            "are means over windows, nothing is cut off.",
+            "are means over windows, without truncation.",
         ),
         (
             done.num_unknown,

@@ -56,7 +56,7 @@ def nearest_rows(
 
 
 def quantized(rows_ND: np.ndarray) -> np.ndarray:
-    """Each row as int8, its largest value as ±127; cosines hardly change."""
+    """Each row as int8, its largest value as ±127; cosines barely change."""
     largest_N = np.abs(rows_ND).max(axis=1, initial=0, keepdims=True)
     scale_N = np.divide(127, largest_N, out=np.zeros_like(largest_N), where=largest_N > 0)
     return np.rint(rows_ND * scale_N).astype(np.int8)
