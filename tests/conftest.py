@@ -73,6 +73,14 @@ def commands_built_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are built at every call: those that have spoken Chinese keep their help in it."""
+    build = typer.main.get_command.__wrapped__  # type: ignore[attr-defined]
+    monkeypatch.setattr(typer.main, "get_command", build)
+    monkeypatch.setattr(typer.testing, "_get_command", build)
+
+
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Write a folder once in a run: `once(name, write)`; it is read by all tests, changed by none.

@@ -317,7 +317,8 @@ class Reporter:
                 self._show_compilation()
             elif not COMPILATION.is_on and time.monotonic() - self._told_s > self._line_s:
                 self._told_s = time.monotonic()
-                self._print(f"{say('compiling kernels')}: {_compilation_status()}")
+                how = _compilation_status()
+                self._print(say("{task}: {how}", task=say("compiling kernels"), how=how))
 
     def _show_compilation(self) -> None:
         """A line that moves while a kernel is compiled; it goes when the work continues."""

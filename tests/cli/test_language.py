@@ -16,7 +16,7 @@ TRAIN = ["train", "word2vec", "text.txt", "--language", "none", "--min-count", "
 
 
 @pytest.fixture
-def words(place, monkeypatch):
+def words(place, fresh_commands, monkeypatch):
     monkeypatch.delenv("SEMEME_LANG")
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)

@@ -8,6 +8,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,7 @@ def _message(call: ast.Call, name: str) -> ast.AST | None:
     return call.args[0] if is_message and call.args else None
 
 
+@cache
 def messages() -> list[str]:
     """The errors, notes, remarks, titles of tasks and lines of results in the source."""
     found = [text for path in sorted(SOURCE.rglob("*.py")) for text in called(path, _message)]
@@ -142,6 +144,7 @@ def _has_words(text: str) -> bool:
     return any(char.isalpha() for char in re.sub(r"\{[^{}]*\}", "", text))
 
 
+@cache
 def help_texts() -> list[str]:
     """The paragraphs of every command's help, its options and panels, and typer's own words."""
     from typer import rich_utils
@@ -190,6 +193,7 @@ def _plurals(noun: str) -> list[str]:
     return [f"{{num:,}} {noun}", f"{{num:,}} {noun}s"] if noun.isascii() and noun else []
 
 
+@cache
 def literals() -> str:
     """Every literal text of the program, of the report's templates and of typer, to search in."""
     found = [path.read_text(encoding="utf-8") for path in (SOURCE / "ladder").rglob("*.[hm]*")]
@@ -197,5 +201,6 @@ def literals() -> str:
     for path in (path for root in roots for path in root.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found += [node.value, " ".join(node.value.split())]
+                # Names of metrics are shown with spaces.
+                found += [node.value, " ".join(node.value.split()), node.value.replace("_", " ")]
     return "\n".join(found)

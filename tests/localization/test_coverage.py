@@ -15,10 +15,14 @@ CHINESE = re.compile("[\u4e00-\u9fff]")
 # Parts that are never printed alone.
 UNSPOKEN = re.compile(
     r"\{\} is \{\}\.|\{\} documents, \{\}|\{\}, \{\} rows of n-grams|"
-    r"\{\}: \{\}\{\} training rows.*|Only \{\} \{\} into the budget.*"
+    r"\{\}: \{\}\{\} training rows.*|Only \{\} \{\} into the budget.*|"
+    r"Every row got the same label, “\{\}”|No better than one label for all"
 )
-# Composed by typer, or said by the operating system.
-FOREIGN = re.compile(r"Missing |\{1\}: (Permission denied|No space left on device)\.")
+# Composed by typer or by us, or said by the operating system.
+FOREIGN = re.compile(
+    r"Missing |\{1\}: (Permission denied|No space left on device)\.|\w+ average|"
+    r"\{1\} \(\{2:word\}\)"
+)
 
 
 @cache
@@ -31,7 +35,7 @@ def lines(name: str) -> list[str]:
 def sample(template: str) -> tuple[str, list[str]]:
     """A text of the template, and the values in it."""
     first, *rest = template.split(HOLE)
-    values = [f"⟨{number}⟩" for number in range(len(rest))]
+    values = [f"{1001 + number}" for number in range(len(rest))]
     return first + "".join(f"{a}{b}" for a, b in zip(values, rest, strict=True)), values
 
 

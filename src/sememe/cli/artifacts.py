@@ -1,5 +1,6 @@
 """Artifacts: describe one (`info`), and convert between formats (`convert`)."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -7,6 +8,7 @@ import typer
 
 from sememe.cli.options import Json, Limit, Quiet, flag
 from sememe.cli.program import app, examples, print_json, print_table, remark
+from sememe.localization import say, translate
 from sememe.progress import Reporter, format_count
 
 
@@ -43,11 +45,27 @@ def info(
     if json:
         print_json(content)
     else:
-        print_table(("", ""), _flatten(content))
+        rows = _flatten(content)
+        print_table(("", ""), rows, names={key: _label(key) for key, _ in rows})
+
+
+# How a terminal names what `describe` gives. Options keep the names by which they are given.
+_OPTIONS = ("config", "text", "training", "masking", "network", "options", "provenance.versions")
+_SCORES = ("metrics", "scores", "scores.metrics")
+_LABELS = {"words": "number of words", "tokens": "number of tokens", "trials": "runs",
+           "precision": "numeric precision"}  # fmt: skip
+
+
+def _label(key: str) -> str:
+    group, _, name = key.rpartition(".")
+    if group in _OPTIONS:
+        return say(f"{group}.{{name}}", name=name)
+    if group in _SCORES:
+        return say(f"{group}.{{name}}", name=translate(name.replace("_", " ")))
+    return translate(_LABELS.get(key, key))
 
 
 def _flatten(content: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-
     rows: list[tuple[str, str]] = []
     for name, value in content.items():
         label = f"{prefix}{name}"
@@ -55,6 +73,9 @@ def _flatten(content: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]
             rows += _flatten(value, f"{label}.")
         elif name == "size":
             rows.append((label, format_count(value, "B")))
+        elif isinstance(value, list):
+            texts = [*map(str, value)]
+            rows.append((label, shlex.join(texts) if name == "command" else ", ".join(texts)))
         else:
             is_number = isinstance(value, int) and not isinstance(value, bool)
             rows.append((label, f"{value:,}" if is_number else str(value)))

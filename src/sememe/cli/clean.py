@@ -11,7 +11,7 @@ import typer
 
 from sememe.cli.options import Json, Quiet, expand, flag, paths_of
 from sememe.cli.program import app, echo, examples, print_json, print_table, remark
-from sememe.localization import say, translate
+from sememe.localization import translate, translations
 from sememe.notebook import aligned
 from sememe.progress import Reporter
 from sememe.text.cleaning.config import CleanConfig
@@ -68,7 +68,9 @@ def clean(
         return
     if counts := report.counts():
         headings = "rule", "rows removed", "share", "lines removed"
-        print_table(headings, _spoken(counts), always_headed=True)
+        print_table(
+            headings, counts, always_headed=True, names=translations(rule for rule, *_ in counts)
+        )
         echo()
         _print_samples(report.samples())
         echo()
@@ -77,15 +79,10 @@ def clean(
         remark(f"Wrote {report.num_kept:,} rows to {out}", quiet)
 
 
-def _spoken(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Rows that start with a rule, whose name a person reads in her language."""
-    return [(say(rule), *others) for rule, *others in rows] if sys.stdout.isatty() else rows
-
-
 def _print_samples(samples: list[tuple[str, ...]]) -> None:
     """Print columns of text, which a table would align to the right."""
     if not sys.stdout.isatty():
         print_table(("rule", "place", "text"), samples, always_headed=True)
         return
-    for line in aligned(_spoken(samples), num_left=3):
+    for line in aligned([(translate(rule), *others) for rule, *others in samples], num_left=3):
         echo(line)

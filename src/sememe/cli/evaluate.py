@@ -24,7 +24,7 @@ from sememe.cli.options import (
 )
 from sememe.cli.program import app as root, console, echo, examples, group, print_json, print_table
 from sememe.errors import OptionError
-from sememe.localization import say, translate
+from sememe.localization import say, translate, translations
 from sememe.progress import Reporter, shown
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def perplexity(
         print_json(metrics)
         return
     rows = [(name.replace("_", " "), value) for name, value in metrics.items()]
-    print_table(("", ""), rows)
+    print_table(("", ""), rows, names=translations(name for name, _ in rows))
 
 
 @app.command(

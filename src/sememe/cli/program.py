@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from pathlib import Path
@@ -23,7 +23,7 @@ from sememe import __version__
 from sememe.cli.options import flag
 from sememe.cli.wording import localize, requested, speaking, translated_usage_errors
 from sememe.errors import LookupNote, OptionError, SememeError
-from sememe.localization import VARIABLE, Language, say, translate
+from sememe.localization import VARIABLE, Language, say, translate, translations
 from sememe.machine import naming_extra, torchrun_ranks
 from sememe.progress import shown
 from sememe.storage.checkpoints import Checkpoints
@@ -109,12 +109,14 @@ def print_table(
     title: str = "",
     *,
     always_headed: bool = False,
+    names: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
 ) -> None:
     """Print rows as a table on a terminal, and as tab-separated lines in a pipe.
 
     With `always_headed`, a pipe gets the headings too, because its columns would be unclear. On a
-    terminal headings are translated, except the user's own `labels`.
+    terminal headings are translated, except the user's own `labels`, and first cells of rows are
+    written as `names` says. A column without a heading is left-aligned.
     """
     named, *cells = [[_cell(value) for value in row] for row in (headings, *rows)]
     if not sys.stdout.isatty():
@@ -125,14 +127,14 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD, title=Text(shown(title)) if title else None, title_justify="left"
-    )
+    if title:
+        console().print(Text(shown(title), "italic"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, show_header=any(named))
     for index, heading in enumerate(named):
-        own = heading if heading in labels else say(heading)
-        table.add_column(Text(own), justify="left" if index == 0 else "right")
-    for row in cells:
-        table.add_row(*map(Text, row))
+        own = heading if heading in labels else translate(heading)
+        table.add_column(Text(own), justify="right" if index and heading else "left")
+    for name, *others in cells:
+        table.add_row(*map(Text, ((names or {}).get(name, name), *others)))
     console().print(table)
 
 
@@ -146,10 +148,15 @@ def print_scores(scores: Any, name: str) -> None:
     """Print the tables and the metrics of these rows."""
     for headings, rows, title in scores.tables(name):
         print_table(
-            headings, rows, translate(title), always_headed=bool(title), labels=scores.labels
+            headings,
+            rows,
+            translate(title),
+            always_headed=bool(title),
+            names=translations(f"{average} average" for average in scores.averages),
+            labels=scores.labels,
         )
-    if summary := scores.summary(name):
-        echo(translate(summary))
+    for line in scores.summary(name).splitlines():
+        echo(translate(line))
     if scores.remark:
         echo(translate(scores.remark), err=True)
 

@@ -99,8 +99,8 @@ def train(
 
 
 def score_line(scores: dict[str, Any]) -> str:
-    """BLEU and chrF as text, each with its signature."""
-    return (
+    """BLEU and chrF as text in the language in use, each with its signature."""
+    return translate(
         f"BLEU {scores['bleu']:.2f} ({scores['bleu_signature']}), "
         f"chrF {scores['chrf']:.2f} ({scores['chrf_signature']}) on {scores['pairs']:,} pairs, "
         f"beam {scores['beam']}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sememe.localization import say, translate
 from sememe.machine import installed_versions
 from sememe.metrics import (
     Interval,
@@ -53,15 +54,17 @@ class ResultTable:
     notes: Sequence[str] = field(default_factory=tuple)
 
     def __str__(self) -> str:
-        """The table as plain text; numbers are right-aligned."""
-        head = [list(self.headings)] + ([list(self.below)] if self.below else [])
-        text = aligned(head + [[row.label, *row.cells] for row in self.rows])
+        """The table as plain text in the language in use; numbers are right-aligned."""
+        head = [[*map(say, self.headings)], *([[*self.below]] if self.below else [])]
+        rows = [[*map(translate, (row.label, *row.cells))] for row in self.rows]
+        text = aligned([*head, *rows])
         rule = "-" * max(map(cell_width, text))
         num_head = 2 if self.below else 1
         body = [*text[:num_head], rule, *text[num_head:]]
         cells = [cell for row in self.rows for cell in row.cells]
         few = [_FEW_NOTE] if any(cell.startswith(FEW_MARK) for cell in cells) else []
-        return "\n".join([*([self.title] if self.title else []), *body, *self.notes, *few])
+        title = [translate(self.title)] if self.title else []
+        return "\n".join([*title, *body, *map(translate, (*self.notes, *few))])
 
 
 def format_score(value: float | None, *, digits: int = 1) -> str:
@@ -238,8 +241,10 @@ class WordsResult:
         )
 
     def __str__(self) -> str:
-        """The table in plain text."""
-        return "\n".join([*aligned([_HEADINGS, *self.rows()], num_left=2), self.caption])
+        """The table in plain text, in the language in use."""
+        rows = [(name, translate(measure), *others) for name, measure, *others in self.rows()]
+        table = aligned([[*map(say, _HEADINGS)], *rows], num_left=2)
+        return "\n".join([*table, *map(translate, self.caption.splitlines())])
 
 
 _HEADINGS = ("file", "measure", "score", "95 % interval", "asked", "coverage")
@@ -248,7 +253,7 @@ _HEADINGS = ("file", "measure", "score", "95 % interval", "asked", "coverage")
 def _composed(score: Score) -> str:
     """How many questions had a word whose vector comes from its sub-words."""
     num_composed = score.details.get("num_composed", 0)
-    return f" ({num_composed:,} composed)" if num_composed else ""
+    return say(" ({num:,} composed)", num=num_composed) if num_composed else ""
 
 
 def _percent(value: float) -> str:

@@ -20,6 +20,7 @@ from sememe.evaluation.outcomes import Outcome, PartScores, benchmark_table, our
 from sememe.evaluation.results import PUBLISHED_MARK, ResultTable, SystemRow, format_score, plain
 from sememe.evaluation.rows import DataFolder, Holdings, RunSettings
 from sememe.evaluation.scoring import METRICS, task_kinds
+from sememe.localization import translate
 from sememe.progress import SILENT, Reporter
 
 # The column of a part of a task; WNLI has none in the papers.
@@ -59,7 +60,7 @@ class FamilyResult:
         notes = [
             f"{name}: there is no {', no '.join(files)}." for name, files in self.missing.items()
         ]
-        return "\n\n".join([*tables, *(["\n".join(notes)] if notes else [])])
+        return "\n\n".join([*tables, *(["\n".join(map(translate, notes))] if notes else [])])
 
 
 @dataclass(frozen=True, kw_only=True)

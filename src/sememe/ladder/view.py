@@ -83,7 +83,7 @@ class View(Reporter):
             self._draw()
         elif now_s - self._line_times_s.setdefault(name, now_s) >= self._line_s:
             self._line_times_s[name] = now_s
-            self._tell(f"{name}: {status}" if name else status)
+            self._tell(say("{task}: {how}", task=name, how=status) if name else status)
 
     def end(self, name: str) -> None:
         """Show that a rung is idle."""
@@ -91,7 +91,7 @@ class View(Reporter):
         line = scores_line(self._results, name) if self._results is not None else ""
         if line and name not in self._said and not self.is_live:
             self._said.add(name)
-            self._tell(f"{name}: {line}")
+            self._tell(say("{task}: {how}", task=name, how=line))
         self._draw()
 
     def show(self, results: Results) -> None:
@@ -101,7 +101,7 @@ class View(Reporter):
             is_over = rung.state in ("done", "failed", "left out")
             if is_over and rung.name not in self._told and not self.is_live:
                 self._told.add(rung.name)
-                self._tell(f"{rung.name}: {cost_line(rung)}")
+                self._tell(say("{task}: {how}", task=rung.name, how=cost_line(rung)))
         self._draw()
 
     def _tell(self, line: str) -> None:
@@ -165,7 +165,7 @@ def cost_line(rung: Rung) -> str:
 def scores_line(results: Results, name: str) -> str:
     """The scores of a rung so far, in one line."""
     cells = [(task, results.cell(name, task.name)) for task in results.tasks]
-    return ", ".join(
+    return say(", ").join(
         f"{task.title} {cell.mean:.1f}{FEW_MARK * cell.few_questions}"
         for task, cell in cells
         if cell is not None and cell.mean is not None

@@ -17,7 +17,7 @@ import locale
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.resources import files
@@ -28,9 +28,11 @@ Language = Literal["en", "zh"]
 VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
 
 _PLACE = re.compile(r"\{(~?\w+)(?:[:!][^{}]*)?\}")
+_COUNT = re.compile(r"([\d.]+) ([kMGT])")  # as progress.format_count writes it
+_VALUES = {"word": r"\S+", "count": r"[\d.,]+(?: [kMGT])?"}  # of {name:word}, {name:count}
 _LETTER = re.compile("[^\\W\\d_]")
 # A space separates Chinese from Latin letters or digits, but not from its marks.
-_SPACED = re.compile(r"( ?)\{(~?\w+)(?:[:!][^{}]*)?\}( ?)")
+_SPACED = re.compile(r"( ?)\{(~?\w+)(?:[:!]([^{}]*))?\}( ?)")
 _WIDE = re.compile("[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef“”…]")
 # The sizes by which large numbers are written.
 SCALES: dict[Language, tuple[tuple[float, str], ...]] = {
@@ -81,10 +83,6 @@ def catalogue(language: Language, *names: str) -> dict[str, str]:
     return dict(line.split("\t") for line in lines if line and not line.startswith("#"))
 
 
-def _messages(language: Language) -> dict[str, str]:
-    return catalogue(language, "messages", "help")
-
-
 def say(template: str, /, **values: Any) -> str:
     """Fill a template with values, in the language in use."""
     known = catalogue(current(), "templates").get(template)
@@ -106,14 +104,17 @@ class _Pattern(NamedTuple):
 def _patterns(language: Language) -> list[_Pattern]:
     """The templates with values, those with the most text of their own first."""
     found = []
-    for line in _messages(language).items():
+    for line in catalogue(language, "messages", "help").items():
         template, translation = map(_numbered, line)
         texts = _PLACE.split(template)[::2]
         if len(texts) > 1 and _LETTER.search("".join(texts)):
             parts = [re.escape(texts[0])]
             for place, text in zip(_PLACE.finditer(template), texts[1:], strict=True):
-                value = r"\S+" if ":word" in place[0] else ".*?"
-                parts += [f"(?P<_{place[1].strip('~')}>{value})", re.escape(text)]
+                kind = place[0].rstrip("}").partition(":")[2]
+                parts += [
+                    f"(?P<_{place[1].strip('~')}>{_VALUES.get(kind, '.*?')})",
+                    re.escape(text),
+                ]
             longest = max(texts, key=len)
             found.append(_Pattern(sum(map(len, texts)), longest, "".join(parts), translation))
     return sorted(found, key=lambda pattern: -pattern.size)
@@ -128,12 +129,13 @@ def _numbered(text: str) -> str:
 def translate(text: str) -> str:
     """Translate a finished message, found by its template; one without a line stays as it is.
 
-    Values are `{names}`, or `{}` if their order is the same in Chinese; `{name:word}` has no space.
+    Values are `{names}`, or `{}` if their order is the same in Chinese; `{name:word}` has no space,
+    `{name:count}` is a number.
     A part that is a message too is marked in the catalogue: `{~reason}` is translated, `{reason}`
-    is not.
+    is not. The parts of a list are separated as `{names:、}` says, and translated as `{~names:、}`.
     """
     language = current()
-    if (known := _messages(language).get(text)) is not None:
+    if (known := catalogue(language, "templates", "messages", "help").get(text)) is not None:
         return known
     for pattern in _patterns(language):
         if pattern.longest in text and (found := re.fullmatch(pattern.expression, text, re.DOTALL)):
@@ -141,10 +143,27 @@ def translate(text: str) -> str:
     return text
 
 
+def translations(texts: Iterable[str]) -> dict[str, str]:
+    """Each text with its translation."""
+    return {text: translate(text) for text in texts}
+
+
 def _part(found: re.Match[str], place: re.Match[str]) -> str:
     """The value of a message at a place of its translation."""
     given = found[f"_{place[2].strip('~')}"]
-    return translate(given) if place[2].startswith("~") else given
+    parts = given.split(", ") if place[3] else [given]
+    told = map(translate, parts) if place[2].startswith("~") else parts
+    return (place[3] or "").join(map(_scaled, told))
+
+
+def _scaled(text: str) -> str:
+    """A large number in the sizes of the language in use: 521 k is 52.1 万."""
+    if not (found := _COUNT.fullmatch(text)):
+        return text
+    sizes = {mark: size for size, mark in SCALES["en"]}
+    number = float(found[1]) * sizes[found[2]]
+    scale, mark = next(((s, m) for s, m in SCALES[current()] if number >= s), (1.0, ""))
+    return f"{float(f'{number / scale:.3g}'):,g} {mark}".strip()
 
 
 def _filled(template: str, value_at: Callable[[re.Match[str]], str]) -> str:
@@ -153,7 +172,7 @@ def _filled(template: str, value_at: Callable[[re.Match[str]], str]) -> str:
     def spaced(place: re.Match[str]) -> str:
         value = value_at(place)
         before = "" if not value or _WIDE.match(value[0]) else place[1]
-        after = "" if not value or _WIDE.match(value[-1]) else place[3]
+        after = "" if not value or _WIDE.match(value[-1]) else place[4]
         return before + value + after
 
     return _SPACED.sub(spaced, template)

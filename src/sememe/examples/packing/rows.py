@@ -146,12 +146,12 @@ class SentencePairs(Planner):
         if length < _MIN_LENGTH:
             raise OptionError(f"length must be at least {_MIN_LENGTH} for pairs, not {length}.")
         if len(documents) < 2:
-            where, cure = "is there", "more documents"
+            lack = "is there. Give more documents"
             if documents.split == "validation":
-                where, cure = "is held out for validation", "a larger validation_share"
+                lack = "is held out for validation. Give a larger validation_share"
             raise InputError(
                 "Next-sentence pairs need a second document to take false continuations from, and "
-                f"only one {where}. Give {cure} or switch next_sentence off."
+                f"only one {lack} or switch next_sentence off."
             )
         super().__init__(documents, seed, length - self.num_specials)
 

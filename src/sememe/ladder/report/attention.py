@@ -39,7 +39,10 @@ def attention_panel(results: Results, look: AttentionVisual) -> Panel | None:
     for index, (token, weights) in enumerate(zip(tokens, rows, strict=True)):
         middle = _CELL * (index + 0.5)
         panel.add(text(left - 8, top + middle + 4, token, kind="token", anchor="end"))
-        panel.add(text(left + middle + 4, top - 8, token, kind="token", turn=-90))
+        if text_width(token, 12) < _CELL:  # a Chinese character is read upright
+            panel.add(text(left + middle, top - 8, token, kind="token", anchor="middle"))
+        else:
+            panel.add(text(left + middle + 4, top - 8, token, kind="token", turn=-90))
         for column, (other, weight) in enumerate(zip(tokens, weights, strict=True)):
             x, y = left + _CELL * column + 0.5, top + _CELL * index + 0.5
             told = f"{token} → {other}: {weight:.2f}"

@@ -412,7 +412,8 @@ def _merged(spots: Sequence[Spot]) -> list[Spot]:
     for spot in spots:
         for index, other in enumerate(kept):
             if abs(other.x - spot.x) < 3 and abs(other.y - spot.y) < 3:
-                label, title = f"{other.label}, {spot.label}", f"{other.title}; {spot.title}"
+                label = say("{one}, {other}", one=other.label, other=spot.label)
+                title = say("{one}; {other}", one=other.title, other=spot.title)
                 kept[index] = replace(other, label=label, title=title)
                 break
         else:

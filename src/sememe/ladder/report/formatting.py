@@ -62,7 +62,7 @@ def headline(task: Column) -> str:
 def with_unit(value: float, task: Column) -> str:
     """A score in a sentence: 63.2 %, or perplexity 63.2."""
     return (
-        f"{score(value)} %"
+        say("{num} %", num=score(value))
         if task.unit == "%"
         else f"{translate(task.unit)} {score(value)}".strip()
     )

@@ -237,7 +237,7 @@ def _senses(results: Results, task: Column) -> str:
     if not parts:
         return ""
     if hardest:
-        parts.append(f"{hardest[0]} {with_unit(hardest[1], task)}")
+        parts.append(say("{task} {score}", task=hardest[0], score=with_unit(hardest[1], task)))
     return say(
         "{task} ({metric}): {scores}.",
         task=headline(task), metric=translate(task.metric), scores=joined(parts),
@@ -276,7 +276,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("Vocabulary", joined(sizes)),
         ("Budget per model", budget_text(results)),
         ("Machine", machine_text(results.machine)),
-        ("Versions", ", ".join(f"{name} {one}" for name, one in results.versions.items())),
-        ("Seeds", ", ".join(map(str, results.seeds))),
+        ("Versions", joined([f"{name} {one}" for name, one in results.versions.items()])),
+        ("Seeds", joined([*map(str, results.seeds)])),
     ]
     return [(say(name), value) for name, value in known if value]

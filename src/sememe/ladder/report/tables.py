@@ -249,7 +249,7 @@ def _parts(tasks: Sequence[Column], most: int = _MOST_COLUMNS) -> list[list[Colu
     return parts
 
 
-HEADINGS = ("Model", "Mean rank", "Training", "Tokens seen", "Tokens/s", "Parameters", "MB")
+HEADINGS = ("Model", "Mean rank", "Training time", "Tokens seen", "Tokens/s", "Parameters", "MB")
 
 
 def cost_rows(results: Results) -> list[list[str]]:

@@ -105,10 +105,10 @@ class Texts:
         words = f"Text of {format_count(self.num_tokens, 'tokens')}"
         if shares := self.shares(source):
             parts = (
-                f"{name} {format_count(self.stores[name].num_tokens)}, {share:.0%} of the rows"
+                f"{name} {format_count(self.stores[name].num_tokens)} and {share:.0%} of the rows"
                 for name, share in shares.items()
             )
-            words += f" ({'; '.join(parts)})"
+            words += f" ({', '.join(parts)})"
         if source.num_trimmed:
             share = source.num_trimmed / max(1, source.num_tokens)
             words += (
