@@ -135,6 +135,7 @@ MODELS["fasttext"] = Promised("FastText", {"bucket": 1_000, **_STATIC})
 MODELS["counts"] = Promised("Counts", {"dim": 12, "min_count": 2, **_SEED})
 MODELS["glove"] = Promised("GloVe", {"window": 5, **_STATIC})
 MODELS["doc2vec"] = Promised("Doc2Vec", _STATIC)
+MODELS["doc2vec-dm"] = Promised("Doc2Vec", {"method": "dm", "combine": "concat", **_STATIC})
 MODELS["sif"] = Promised(
     "SIF", {"workers": 1}, wrong=("a", 0), is_counted=True, reads_lists=False,
     base="word2vec-skipgram-negative", knows=lambda model: "国王" in model.words,

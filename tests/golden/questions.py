@@ -133,6 +133,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "fasttext-cbow-hierarchical": (*_static(), partial(vectors_of, ("giraffe", "kings"))),
     "floret": (*_static(), partial(vectors_of, ("giraffe", "kings"))),
     "doc2vec": (*_static(), _documents),
+    "doc2vec-dm": (*_static(), _documents),
+    "doc2vec-concat": _static(_CHINESE_WORDS, _CHINESE_EMBED),
     "vectors.txt": _static(),
     "vectors.bin": _static(),
     "vectors.bin.gz": _static(),

@@ -72,6 +72,9 @@ COMMANDS: dict[str, str] = {
     f"--architecture cbow --loss hierarchical {_STATIC}",
     "floret": f"train fasttext {_ENGLISH} --bucket 120 --hash-count 2 --epochs 20 {_STATIC}",
     "doc2vec": f"train doc2vec {_ENGLISH} --epochs 20 {_STATIC}",
+    "doc2vec-dm": f"train doc2vec {_ENGLISH} --method dm --epochs 20 {_STATIC}",
+    "doc2vec-concat": f"train doc2vec {_CHINESE} --method dm --combine concat --window 2 "
+    f"--epochs 20 {_STATIC}",
     "classifier": f"train classifier texts/labelled.txt --bucket 60 --word-ngrams 2 --minn 2 "
     f"--maxn 3 --epochs 20 --learning-rate 0.5 {_STATIC}",
     "classifier-quantized": "train classifier texts/labelled.txt --quantize --bucket 400 --minn 1 "

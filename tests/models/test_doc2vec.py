@@ -11,7 +11,7 @@ import pytest
 
 import sememe
 from sememe.models.doc2vec import kernels, reference
-from sememe.models.doc2vec.model import document_ends
+from sememe.models.doc2vec.model import document_ends, sentence_windows
 from sememe.text.settings import TextSettings
 from sememe.tokens.caching import open_or_build
 
@@ -41,46 +41,85 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
-def test_the_kernel_does_what_the_reference_does(is_frozen: bool) -> None:
+@pytest.mark.parametrize("combine", ["dbow", "mean", "sum", "concat"])
+def test_the_kernel_does_what_the_reference_does(combine: str, is_frozen: bool) -> None:
     random = np.random.default_rng(2)
-    num, dim, width, pool, block = 50, 20, 32, 8, 4
+    num, dim, width, window, pool = 50, 20, 32, 2, 8
+    parts = 2 * window + 1 if combine == "concat" else 1
     # Few words, so that a pool holds a word twice and the word itself.
     tokens, owners = random.integers(0, 9, num), np.sort(random.integers(0, 4, num))
-    noise = random.integers(0, 9, (num // block + 1) * pool)
-    documents, output = (np.zeros((rows, width), np.float32) for rows in (4, 9))
-    documents[:, :dim], output[:, :dim] = (random.normal(0, 0.5, (n, dim)) for n in (4, 9))
-    exact = [rows.astype(np.float64) for rows in (documents, output)]
+    noise = random.integers(0, 9, num * pool)
+    places = np.arange(num)[:, None]
+    reach = 0 if combine == "dbow" else random.integers(1, window + 1, (num, 1))
+    windows = np.clip(np.hstack([places - reach, places + reach + (combine != "dbow")]), 0, num)
+    exact = [random.normal(0, 0.5, (n, dim * p)) for n, p in ((4, 1), (9, 1), (9, parts))]
+    ours = [np.zeros((len(rows), rows.shape[1] // dim, width), np.float32) for rows in exact]
+    for rows, own in zip(exact, ours, strict=True):
+        own[..., :dim] = rows.reshape(len(rows), -1, dim)
+    before = [rows.copy() for rows in ours]
     loss, num_words = reference.learn_documents(
-        tokens, owners, noise, *exact, pool=pool, block=block, negatives=5, rate=0.3,
-        is_frozen=is_frozen,
+        tokens, windows, owners, noise, *exact, combine=combine, window=window, pool=pool,
+        negatives=5, rate=0.3, is_frozen=is_frozen,
     )  # fmt: skip
-    stats, before = np.zeros(3), output.copy()
+    stats = np.zeros(3)
+    ids = [own.astype(np.int32) for own in (tokens, windows[:, 0], windows[:, 1], owners)]
     kernels.learn_documents(
-        *(ids.astype(np.int32) for ids in (tokens, owners)), num, noise.astype(np.int32),
-        documents.reshape(-1), output.reshape(-1), width, pool, block, np.float32(5 / pool),
-        np.float32(0.3), is_frozen, 1, stats,
+        *ids, num, noise.astype(np.int32), *(rows.reshape(-1) for rows in ours), width, window,
+        parts, pool, np.float32(5 / pool), np.float32(0.3), combine == "mean", is_frozen, 1,
+        stats,
     )  # fmt: skip
-    np.testing.assert_allclose(documents, exact[0], atol=2e-5)
-    np.testing.assert_allclose(output, exact[1], atol=2e-5)
+    for rows, own in zip(exact, ours, strict=True):
+        np.testing.assert_allclose(own[..., :dim].reshape(len(rows), -1), rows, atol=3e-5)
+        assert not own[..., dim:].any()
     assert stats[0] == pytest.approx(loss, rel=1e-5) and stats[1] == stats[2] == num_words
-    assert np.array_equal(output, before) == is_frozen
+    is_same = [np.array_equal(*both) for both in zip(ours, before, strict=True)]
+    assert is_same == [False, is_frozen or combine == "dbow", is_frozen]
 
 
-def test_the_reference_follows_the_gradient() -> None:
+@pytest.mark.parametrize("combine", ["sum", "concat"])
+def test_the_reference_follows_the_gradient(combine: str) -> None:
     random = np.random.default_rng(4)
-    documents, output = random.normal(0, 0.5, (1, 6)), random.normal(0, 0.5, (5, 6))
-    options = {"pool": 8, "block": 1, "negatives": 5, "is_frozen": True}
-    noise = random.integers(0, 5, 8)
+    parts = 3 if combine == "concat" else 1
+    rows = [random.normal(0, 0.5, (n, 6 * p)) for n, p in ((1, 1), (5, 1), (5, parts))]
+    tokens, owners = np.array([1, 2, 3]), np.zeros(3, np.int64)
+    noise = random.integers(0, 5, 24)
 
-    def loss(vector: np.ndarray) -> float:
-        one = np.zeros(1, np.int64)
-        rows = (vector[None].copy(), output)
-        return reference.learn_documents(one + 2, one, noise, *rows, rate=0.0, **options)[0]
+    def loss(vector: np.ndarray, rate: float = 0.0) -> tuple[float, np.ndarray]:
+        own = [vector[None].copy(), *(other.copy() for other in rows[1:])]
+        found, _ = reference.learn_documents(
+            tokens, np.array([[0, 2], [0, 3], [1, 3]]), owners, noise, *own, combine=combine,
+            window=1, pool=8, negatives=5, rate=rate, is_frozen=True,
+        )  # fmt: skip
+        return found, own[0][0]
 
-    moved, one = documents.copy(), np.zeros(1, np.int64)
-    reference.learn_documents(one + 2, one, noise, moved, output, rate=1.0, **options)
-    slope = [(loss(documents[0] + d) - loss(documents[0] - d)) / 2e-5 for d in 1e-5 * np.eye(6)]
-    np.testing.assert_allclose(documents[0] - moved[0], slope, atol=1e-7)
+    start = rows[0][0]
+    slope = [(loss(start + d)[0] - loss(start - d)[0]) / 2e-5 for d in 1e-5 * np.eye(6)]
+    moved = loss(start, rate=1e-6)[1]  # so small that all words see the same vector
+    np.testing.assert_allclose((start - moved) / 1e-6, slope, atol=1e-4)
+
+
+@pytest.mark.parametrize("combine", ["mean", "sum", "concat"])
+def test_the_words_around_help_the_document(combine: str, tmp_path: Path) -> None:
+    options = {**SMALL, "method": "dm", "combine": combine, "window": 2, "learning_rate": 0.2}
+    model = sememe.Doc2Vec(**options).fit(topics(), out=tmp_path / "model")
+    assert model.output.shape == (len(model.vocabulary), 12 * (5 if combine == "concat" else 1))
+    means = [model.documents[first::2].mean(0) for first in (0, 1)]
+    found = model.embed([" ".join(own) for own in topics(100)])
+    right = [
+        cosine(own, means[n % 2]) > cosine(own, means[1 - n % 2]) for n, own in enumerate(found)
+    ]
+    assert np.mean(right) > 0.95
+    np.testing.assert_array_equal(
+        model.embed(["a king", "a boat"])[::-1],
+        sememe.load(tmp_path / "model").embed(["a boat", "a king"]),
+    )
+    model.continue_fit([["king", "queen", "dragon"]] * 3, epochs=1)
+    assert "dragon" in model.words
+
+
+def test_windows_of_a_concatenation_stay_in_their_sentence() -> None:
+    left, right = sentence_windows(np.array([0, 0, 0, 1, 1, 4]), 1)
+    assert left.tolist() == [0, 0, 1, 3, 3, 5] and right.tolist() == [2, 3, 3, 5, 5, 6]
 
 
 def test_documents_are_those_of_the_text(place: Path) -> None:

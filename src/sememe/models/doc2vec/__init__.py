@@ -1,1 +1,1 @@
-"""Doc2Vec (PV-DBOW): document vectors that predict words."""
+"""Doc2Vec: vectors of documents, and of words (PV-DBOW, PV-DM)."""

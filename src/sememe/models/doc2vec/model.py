@@ -1,7 +1,8 @@
 """Doc2Vec: a corpus in, vectors of its documents and words out; vectors for new texts.
 
-A step is word2vec's step on a chunk of the token store, if words are trained, followed by one step
-per kept word of the chunk, in which its document predicts it.
+A step reads a chunk of the token store. In PV-DBOW it is word2vec's step, if words are trained,
+followed by one step per kept word of the chunk, in which its document predicts it; in PV-DM its
+document and the words around it do.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ from sememe.models.doc2vec.config import Doc2VecConfig
 from sememe.models.doc2vec.kernels import learn_documents
 from sememe.models.static.model import ANY, StaticModel, matrix, padded
 from sememe.models.word2vec.training import (
-    CBOW_BLOCK,
     LOSS_EVERY,
     WINDOWS,
     WindowModel,
@@ -33,33 +33,60 @@ from sememe.vectors.search import inverse_norms, nearest, unit
 _DOCUMENT_NOISE, _INFERENCE = 4, 5  # purposes of random streams
 
 
+class Words(NamedTuple):
+    """Kept words: their ids, the bounds of their windows, and the index of their sentence."""
+
+    tokens: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    sentences: np.ndarray
+
+
 def document_ends(store: TokenStore) -> np.ndarray:
     """The number of words of the store before the end of each document, int64."""
     last = np.asarray(store.document_ends)  # in sentences
     return np.where(last > 0, store.sentence_ends[np.maximum(last - 1, 0)], 0)
 
 
-class WordPrediction:
-    """How documents predict words: the noise words, and the call of the kernel."""
+def sentence_windows(sentences: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """The words up to `window` away in the same sentence: bounds, int32; no random distance."""
+    places = np.arange(len(sentences))
+    starts = np.searchsorted(sentences, sentences, "left")
+    ends = np.searchsorted(sentences, sentences, "right")
+    left, right = np.maximum(places - window, starts), np.minimum(places + window + 1, ends)
+    return left.astype(np.int32), right.astype(np.int32)
 
-    def __init__(self, config: Doc2VecConfig, counts: np.ndarray, output: np.ndarray) -> None:
-        """counts: of the vocabulary; output: (words, padded dim)."""
-        self.output, self.width = output.reshape(-1), output.shape[1]
+
+class WordPrediction:
+    """How documents predict words: the windows, the noise words, and the call of the kernel."""
+
+    def __init__(
+        self, config: Doc2VecConfig, counts: np.ndarray, input: np.ndarray, output: np.ndarray
+    ) -> None:
+        """counts: of the vocabulary; input, output: (words, padded dim · parts)."""
+        self.config, self.width = config, input.shape[1]
+        self.input, self.output = input.reshape(-1), output.reshape(-1)
         self.noise = alias_table(counts, config.noise_exponent)
         self.pool = padded(config.negatives, 8)
         self.weight = np.float32(config.negatives / self.pool)
 
     def learn(
-        self, tokens: np.ndarray, owners: np.ndarray, documents: np.ndarray, key: int,
-        rate: float, stats: np.ndarray, *, is_frozen: bool,
+        self, words: Words, owners: np.ndarray, documents: np.ndarray, key: int, rate: float,
+        stats: np.ndarray, *, is_frozen: bool,
     ) -> None:  # fmt: skip
-        """Train the documents, flat float32, on words; owners[n] is the row of tokens[n]'s."""
+        """Train the documents, flat float32, on words; owners[n] is the row of word n's."""
+        config, (tokens, left, right, sentences) = self.config, words
         num_words = len(tokens)
-        noise = np.empty(-(-num_words // CBOW_BLOCK) * self.pool, np.int32)
+        if config.method == "dbow":
+            left = right = np.zeros(num_words, np.int32)
+        elif config.num_parts > 1:
+            left, right = sentence_windows(sentences, config.window)
+        noise = np.empty(num_words * self.pool, np.int32)
         draw_noise(*self.noise, np.uint64(key), noise)
         learn_documents(
-            tokens, owners, num_words, noise, documents, self.output, self.width, self.pool,
-            CBOW_BLOCK, self.weight, np.float32(rate), is_frozen, LOSS_EVERY, stats,
+            tokens, left, right, owners, num_words, noise, documents, self.input, self.output,
+            self.width, config.window, config.num_parts, self.pool, self.weight,
+            np.float32(rate), config.combine == "mean", is_frozen, LOSS_EVERY, stats,
         )  # fmt: skip
 
 
@@ -77,19 +104,39 @@ class Doc2VecRun(WindowRun):
         documents = self.matrices["documents"] = matrix(len(self.document_ends), config.dim)
         start_rows(documents, config.dim, config.seed, first=len(vocabulary))
         self.documents = documents.reshape(-1)
+        if config.num_parts > 1:
+            wide = self.width * config.num_parts
+            self.matrices["output"] = matrix(len(vocabulary), wide)
         self.prediction = WordPrediction(
-            config, np.asarray(vocabulary.counts), self.matrices["output"]
+            config, np.asarray(vocabulary.counts), self.matrices["input"], self.matrices["output"]
         )
 
     def start_message(self) -> str:
         """One line that describes the training about to start."""
-        return f"{len(self.document_ends):,} documents, {super().start_message()}"
+        config = self.config
+        told = {"dbow": "PV-DBOW", "dm": f"PV-DM ({config.combine})"}[config.method]
+        return (
+            f"{len(self.document_ends):,} documents, {len(self.vocabulary):,} words, "
+            f"{self.tokens_per_epoch:,} in the text, {config.epochs} epochs: {told}, "
+            f"{config.dim} dimensions, {config.num_workers} workers"
+        )
+
+    def hand_over(self, model: StaticModel, *, is_final: bool) -> None:
+        """Give the matrices to the model, without padding; copies while they still change."""
+        own = {name: _parts(rows, self.width)[..., : self.config.dim].reshape(len(rows), -1)
+               for name, rows in self.matrices.items()}  # fmt: skip
+        model.adopt(
+            self.vocabulary,
+            **{name: rows if is_final else rows.copy() for name, rows in own.items()},
+        )
 
     def take(self, model: StaticModel) -> None:
         """Copy the word vectors of a smaller model; the documents are new."""
         for name in ("input", "output"):
             rows = model.tensors[name]
-            self.matrices[name][: len(rows), : self.config.dim] = rows
+            _parts(self.matrices[name], self.width)[: len(rows), :, : self.config.dim] = _parts(
+                rows, self.config.dim
+            )
 
     def step(self, step: int, space: list[np.ndarray], stats: np.ndarray) -> None:
         """Train on the chunk of `step`."""
@@ -102,26 +149,31 @@ class Doc2VecRun(WindowRun):
             np.arange(len(ids), dtype=np.int32), ends, self.limits[ids], config.window, key, *space
         )
         tokens, places = ids[positions[:num]], positions[:num] + chunk * np.int64(self.chunk_size)
-        if config.train_words:
+        words = Words(tokens, left, right, np.searchsorted(ends, positions[:num], "right"))
+        if config.train_words and config.method == "dbow":
             noise = self.draw_noise(step, num)
             self.learn(step, (tokens, tokens, left, right, 0, num), noise, self.input, stats)
         owners = np.searchsorted(self.document_ends, places, "right").astype(np.int32)
         self.prediction.learn(
-            tokens, owners, self.documents, stream_key(config.seed, _DOCUMENT_NOISE, step),
+            words, owners, self.documents, stream_key(config.seed, _DOCUMENT_NOISE, step),
             self.rate_at(step), stats, is_frozen=False,
         )  # fmt: skip
 
 
 class Inference:
-    """Infers vectors for new documents; the output vectors of words are not changed."""
+    """Infers vectors for new documents; those of words are not changed."""
 
-    def __init__(self, config: Doc2VecConfig, counts: np.ndarray, output: np.ndarray) -> None:
-        """counts: of the vocabulary; output: (words, dim)."""
+    def __init__(
+        self, config: Doc2VecConfig, counts: np.ndarray, input: np.ndarray, output: np.ndarray
+    ) -> None:
+        """counts: of the vocabulary; input, output: (words, dim · parts)."""
         self.config = config
-        rows = matrix(*output.shape)
-        rows[:, : config.dim] = output
+        width = padded(config.dim)
+        rows = [matrix(len(own), own.shape[1] // config.dim * width) for own in (input, output)]
+        for own, wide in zip((input, output), rows, strict=True):
+            _parts(wide, width)[..., : config.dim] = _parts(own, config.dim)
         self.limits = keep_limits(counts, config.sample)
-        self.prediction = WordPrediction(config, counts, rows)
+        self.prediction = WordPrediction(config, counts, *rows)
 
     def infer(self, ids: np.ndarray) -> np.ndarray:
         """Infer the vector (dim,) of a document from its words, int32; zeros without words.
@@ -138,10 +190,16 @@ class Inference:
         for epoch, rate in enumerate(rates):
             key = stream_key(config.seed, _INFERENCE, content, epoch)
             num = draw_windows(ids, end, self.limits, config.window, np.uint64(key), *space)
+            words = Words(*(own[:num] for own in space), owners[:num])
             self.prediction.learn(
-                space[0][:num], owners, vector, stream_key(key), rate, stats, is_frozen=True
+                words, owners, vector, stream_key(key), rate, stats, is_frozen=True
             )
         return vector[: config.dim]
+
+
+def _parts(rows: np.ndarray, width: int) -> np.ndarray:
+    """A matrix whose rows are concatenated vectors as (rows, parts, width)."""
+    return rows.reshape(len(rows), -1, width)
 
 
 class NearDocument(NamedTuple):
@@ -152,7 +210,7 @@ class NearDocument(NamedTuple):
 
 
 class Doc2Vec(WindowModel):
-    """One vector per document, learned by predicting its words (Le & Mikolov 2014, PV-DBOW).
+    """One vector per document, learned by predicting its words (Le & Mikolov 2014).
 
     model = sememe.Doc2Vec(dim=100).fit("corpus.txt")
     model.nearest_documents("a text about kings")
@@ -201,7 +259,7 @@ class Doc2Vec(WindowModel):
         """Infer the vector (dim,) of a tokenized document."""
         if self._inference is None:
             counts = np.asarray(self.vocabulary.counts)
-            self._inference = Inference(self.config, counts, self.output)
+            self._inference = Inference(self.config, counts, self.input, self.output)
         found = (self.vocabulary.find(word) for word in words)
         return self._inference.infer(np.array([one for one in found if one >= 0], np.int32))
 
@@ -241,5 +299,6 @@ class Doc2Vec(WindowModel):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The tensors that the model must have, with their shapes."""
         dim = self.config.dim
-        words = (len(self.vocabulary), dim)
-        return {"input": words, "output": words, "documents": (ANY, dim)}
+        size = len(self.vocabulary)
+        wide = dim * self.config.num_parts
+        return {"input": (size, dim), "output": (size, wide), "documents": (ANY, dim)}
