@@ -190,7 +190,8 @@ class Inference:
         for epoch, rate in enumerate(rates):
             key = stream_key(config.seed, _INFERENCE, content, epoch)
             num = draw_windows(ids, end, self.limits, config.window, np.uint64(key), *space)
-            words = Words(*(own[:num] for own in space), owners[:num])
+            tokens, left, right = (own[:num] for own in space)
+            words = Words(tokens, left, right, owners[:num])
             self.prediction.learn(
                 words, owners, vector, stream_key(key), rate, stats, is_frozen=True
             )

@@ -19,11 +19,11 @@ def learn_documents(
         noise_words = noise[n * pool : (n + 1) * pool]
         around = [q for q in range(*windows[n]) if q != n]
         if combine == "concat":
-            hidden = np.zeros((2 * window + 1, dim))
-            hidden[0] = documents[owner]
+            parts = np.zeros((2 * window + 1, dim))
+            parts[0] = documents[owner]
             places = [q - n + window + (q < n) for q in around]
-            hidden[places] = input[tokens[around]]
-            hidden = hidden.reshape(-1)
+            parts[places] = input[tokens[around]]
+            hidden = parts.reshape(-1)
         else:
             hidden = documents[owner] + input[tokens[around]].sum(0)
             hidden = hidden / (len(around) + 1) if combine == "mean" else hidden
@@ -35,6 +35,6 @@ def learn_documents(
         if not is_frozen:
             output[token] += rate * g_true * hidden
             np.add.at(output, noise_words, rate * np.outer(g_false, hidden))
-            parts = change.reshape(-1, dim)[places] if combine == "concat" else change
-            np.add.at(input, tokens[around], parts)
+            more = change.reshape(-1, dim)[places] if combine == "concat" else change
+            np.add.at(input, tokens[around], more)
     return loss, len(tokens)
