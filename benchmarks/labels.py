@@ -6,7 +6,8 @@
 It reads DATA/zh/thucnews_titles (one label per title; its ten classes are thinned to 100 : 1) and
 DATA/zh/cluener (the kinds of names in a sentence, any number of them), trains fastText's
 classifier, skip-gram vectors under a linear head and, if given, a BERT with each option, and prints
-scores on the test rows, mean ± standard deviation over seeds. A run with the same log continues it.
+scores on the test rows, mean ± standard deviation over seeds, which also draw the rows. A run with
+the same log continues it.
 """
 
 from __future__ import annotations
@@ -27,15 +28,12 @@ import sememe
 
 Rows = list[tuple[str, Any]]
 RATIO = 100  # of the rows of the most and of the least frequent class
-ADJUSTED = {"calibrate": True, "thresholds": "f1"}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {},
+    "none": {},
     "class weights": {"class_weights": "balanced"},
     "calibrated": {"calibrate": True},
     "thresholds": {"thresholds": "f1"},
-    "weights, calibrated": {"class_weights": "balanced", "calibrate": True},
-    "calibrated, thresholds": ADJUSTED,
-    "all three": {"class_weights": "balanced", **ADJUSTED},
+    "all three": {"class_weights": "balanced", "calibrate": True, "thresholds": "f1"},
 }
 
 
@@ -51,10 +49,11 @@ def titles(folder: Path, name: str, seed: int) -> Rows:
     return [row for row in rows if draw.random() < keep[row[1]]]
 
 
-def names(folder: Path, name: str) -> Rows:
-    """Sentences with the kinds of names in them."""
+def names(folder: Path, name: str, seed: int) -> Rows:
+    """Sentences with the kinds of names in them, in an order that decides which are held out."""
     with lzma.open(folder / name, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
+    random.Random(seed).shuffle(rows)
     return [(row["text"], sorted(row["label"])) for row in rows]
 
 
@@ -80,7 +79,7 @@ def bert(folder: str) -> Callable[..., Any]:
 
     def make(train: Rows, seed: int, **options: Any) -> Any:
         task = sememe.Classify(
-            folder, epochs=4, learning_rate=3e-4, length=64, workers=1, seed=seed, device="cpu",
+            folder, epochs=3, learning_rate=3e-4, length=64, workers=1, seed=seed, device="cpu",
             **options,
         )  # fmt: skip
         return task.fit(train, dev=False, progress=False)
@@ -125,14 +124,13 @@ def main() -> None:
     models = {"fastText": fasttext, "skip-gram, linear head": vectors}
     if options.bert:
         models["BERT"] = bert(options.bert)
-    zh = options.data / "zh"
-    sets = {
-        "news titles, one label": (
-            titles(zh / "thucnews_titles", "train_33k.txt", 1),
-            titles(zh / "thucnews_titles", "test.txt", 2),
+    titles_of, names_of = (options.data / "zh" / name for name in ("thucnews_titles", "cluener"))
+    sets: dict[str, Callable[[int], tuple[Rows, Rows]]] = {
+        "news titles, one label": lambda seed: (
+            titles(titles_of, "train_33k.txt", seed), titles(titles_of, "test.txt", 100 + seed),
         ),
-        "kinds of names, several labels": (
-            names(zh / "cluener", "train.json.xz"), names(zh / "cluener", "dev.json.xz"),
+        "kinds of names, several labels": lambda seed: (
+            names(names_of, "train.json.xz", seed), names(names_of, "dev.json.xz", seed),
         ),
     }  # fmt: skip
     done: dict[tuple[Any, ...], dict[str, float]] = {}
@@ -140,25 +138,26 @@ def main() -> None:
         lines = map(json.loads, options.log.read_text("utf-8").splitlines())
         done = {tuple(own["run"]): own["scores"] for own in lines}
     begun = time.monotonic()
-    for run in product(sets, models, range(1, options.seeds + 1), SETTINGS):
+    for run in product(range(1, options.seeds + 1), sets, models, SETTINGS):
         if run in done or time.monotonic() - begun > 60 * options.minutes:
             continue
-        set_name, model_name, seed, setting = run
-        train, test = sets[set_name]
+        seed, set_name, model_name, setting = run
+        train, test = sets[set_name](seed)
         done[run] = measured(models[model_name](train, seed, **SETTINGS[setting]), test)
         print(*run, done[run], flush=True)
         if options.log:
             with options.log.open("a", encoding="utf-8") as log:
                 print(json.dumps({"run": run, "scores": done[run]}), file=log)
-    for set_name, (train, test) in sets.items():
+    for set_name, make in sets.items():
+        train, test = make(1)
         own = (label if isinstance(label, list) else [label] for _, label in train)
         counts = Counter(name for labels in own for name in labels)
         print(f"\n{set_name}: {len(train):,} training and {len(test):,} test rows; {dict(counts)}")
         for model_name in models:
             found = defaultdict(list)
             for setting, seed in product(SETTINGS, range(1, options.seeds + 1)):
-                if run := done.get((set_name, model_name, seed, setting)):
-                    found[setting].append(run)
+                if scores := done.get((seed, set_name, model_name, setting)):
+                    found[setting].append(scores)
             if found:
                 print(f"\n{model_name}\n{table(found)}")
 

@@ -511,6 +511,67 @@ def _text(data: bytes, rng: Random, name: str) -> tuple[bytes, Damage]:
     return b"\n".join(lines), Damage(told)
 
 
+# ---- parquet -------------------------------------------------------------------------------
+
+_FOOTER_SIZE = 4  # bytes of the length at the end, before the mark
+
+
+def _as_text(column: Any, data: bytes) -> Any:
+    """An array of strings whose bytes are replaced, unchecked."""
+    import pyarrow as pa
+
+    whole = column.combine_chunks().cast(pa.string())
+    return pa.Array.from_buffers(
+        pa.string(), len(whole), [None, whole.buffers()[1], pa.py_buffer(data)]
+    )
+
+
+def _parquet(data: bytes, rng: Random, name: str) -> tuple[bytes, Damage]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if rng.random() < 0.5:  # the footer has the schema, the counts and the places
+        size = int.from_bytes(data[-8:-_FOOTER_SIZE], "little") + 8
+        head, footer = data[:-size], bytearray(data[-size:])
+        if rng.random() < 0.3:
+            footer = bytearray(
+                bytes(footer).replace(b"text", rng.choice((b"te\xfft", b"\0ext", b"t.xt")))
+            )
+            return head + footer, Damage("the name of a column")
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            footer[rng.randrange(size)] = rng.choice((0, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+        return head + bytes(footer), Damage("its footer")
+    table = pq.read_table(pa.BufferReader(data))
+    place = rng.randrange(table.num_columns)
+    field, column = table.schema.field(place), table.column(place)
+    match rng.randrange(6):
+        case 0 if pa.types.is_string(field.type):
+            given = column.combine_chunks().buffers()[2].to_pybytes()
+            changed = bytearray(given)
+            for _ in range(3):
+                changed[rng.randrange(len(changed))] = rng.choice((0xFF, 0xC3, 0xE5, 0x80))
+            new, told = _as_text(column, bytes(changed)), "strings that are not UTF-8"
+        case 1:
+            new, told = pa.array([[one] for one in column.to_pylist()]), "lists"
+        case 2:
+            new, told = pa.array([{"a": {"b": one}} for one in column.to_pylist()]), "objects"
+        case 3:
+            new, told = pa.nulls(len(column)), "nothing"
+        case 4:
+            new = rng.choice((column.combine_chunks(), pa.array(range(len(column)))))
+            new, told = new.dictionary_encode(), "a dictionary"
+        case _:
+            kinds = (pa.binary(), pa.large_string(), pa.int64(), pa.float32(), pa.bool_())
+            new = pa.array([None] * len(column), rng.choice(kinds))
+            told = f"{new.type}"
+    own = rng.choice((field.name, "text", "a.b", "", "名", "n" * 10_000))
+    changed_table = table.set_column(place, own, new)
+    sink = pa.BufferOutputStream()
+    codec = rng.choice(("none", "snappy", "gzip", "zstd"))
+    pq.write_table(changed_table, sink, compression=codec, row_group_size=rng.choice((1, 5, 1_000)))
+    return sink.getvalue().to_pybytes(), Damage(f"column {field.name} holds {told}")
+
+
 # ---- compressed files ----------------------------------------------------------------------
 
 _COMPRESSIONS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
@@ -548,7 +609,9 @@ def _compressed(path: Path, rng: Random) -> Damage:
 # ---- one file, one folder ------------------------------------------------------------------
 
 Change = Callable[[bytes, Random, str], tuple[bytes, Damage]]
-STRUCTURED: dict[str, Change] = {".json": _json, ".safetensors": _safetensors}
+STRUCTURED: dict[str, Change] = {
+    ".json": _json, ".safetensors": _safetensors, ".parquet": _parquet,
+}  # fmt: skip
 _TEXT_ENDINGS = {
     ".txt", ".vec", ".glove", ".arpa", ".floret", ".csv", ".tsv", ".jsonl", ".conll", ".md",
 }  # fmt: skip

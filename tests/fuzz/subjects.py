@@ -19,6 +19,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import date
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,6 +140,50 @@ def ask_clean(place: Path, questions: Sequence[str]) -> dict[str, Any]:
         return {"content": [report.to_dict()["kept"], len(out.read_bytes())]}
     finally:
         out.unlink(missing_ok=True)
+
+
+def ask_tables(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Write the texts of a corpus with their columns to tables of every format, and read these."""
+    from sememe.storage.tables import FORMATS, write_table
+    from sememe.text.documents import read_records
+    from sememe.text.sources import Source
+    from sememe.text.tables import open_table
+
+    rows = [{"n": n, "text": one.text} for n, one in enumerate(read_records(place, TABLE_SETTINGS))]
+    for ending in FORMATS if rows else ():
+        out = place.with_name(f"{place.name}.written{ending}")
+        try:
+            with write_table(out) as table:
+                table.add(rows)
+            records = open_table(Source(out), TABLE_SETTINGS, lambda *_: True).records
+            back = [record.cells["text"] for record in records]
+        finally:
+            out.unlink(missing_ok=True)
+        assert back == [row["text"] for row in rows], f"{ending} changes texts"
+    return {"content": [row["text"] for row in rows]}
+
+
+TABLE_SETTINGS = sememe.TextSettings(layout="line")
+
+
+def ask_labels(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Read rows with any number of labels, and train a classifier with them."""
+    from sememe.examples.labelled.texts import read_texts
+
+    rows = read_texts(place, kind="classify", label_separator="auto", skip_bad=True)
+    options = {"dim": 2, "epochs": 1, "bucket": 100, "workers": 1, "loss": "ova"}
+    model = sememe.FastTextClassifier(**options, class_weights="balanced").fit(place)
+    return {"content": [[row.label_set for row in rows], list(model.labels)]}
+
+
+def ask_saved(place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Save a model again: the card is written from what its manifest says."""
+    out = place.with_name("saved")
+    sememe.load(place).save(out)
+    card = (out / "README.md").read_text("utf-8")
+    assert card.startswith("---") and "\0" not in card
+    json.dumps(registry.describe(out), allow_nan=False)
+    return {"content": len(card)}
 
 
 @cache
@@ -288,11 +333,16 @@ def _jsonl(rows: Sequence[Any]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _write_parquet(path: Path, documents: list[str]) -> None:
+def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"text": documents, "label": ["a"] * len(documents)}), path)
+    table = pa.table(columns)
+    for name in ("label", "kind"):  # as pandas stores categories
+        if name in table.column_names:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, table[name].dictionary_encode())
+    pq.write_table(table, path, row_group_size=7, compression="zstd")
 
 
 def _corpora() -> dict[str, bytes]:
@@ -311,6 +361,20 @@ def _corpora() -> dict[str, bytes]:
         "corpus.jsonl.xz": lzma.compress(_jsonl(rows).encode()),
         "corpus.csv.zst": zstandard.ZstdCompressor().compress(_csv(table).encode()),
     }
+
+
+def _label_sets() -> dict[str, Any]:
+    """Texts with any number of labels, and columns of other types."""
+    sentences = [line for line in sample_texts.english(3).split("\n") if line][:24]
+    kinds = ("animal", "人物", "place")
+    sets = [[kind for place, kind in enumerate(kinds) if n >> place & 1] for n in range(24)]
+    return {
+        "text": sentences, "labels": sets[: len(sentences)],
+        "kind": [kinds[n % 3] for n in range(len(sentences))],
+        "meta": [{"by": "王", "n": n, "tags": ["a"]} for n in range(len(sentences))],
+        "none": [None] * len(sentences),
+        "day": [date(2024, 1, 1 + n) for n in range(len(sentences))],
+    }  # fmt: skip
 
 
 _WORD_QUESTIONS = {
@@ -416,11 +480,28 @@ def prepare(root: Path) -> None:
     """Write everything that is damaged below `root`."""
     with tarfile.open(GOLDEN / "fixtures.tar.xz") as archive:
         archive.extractall(root / "models", filter="data")
-    for name in ("texts", "tables", "files", "questions", "runs", "kernels"):
+    for name in ("texts", "tables", "labels", "files", "questions", "runs", "kernels"):
         (root / name).mkdir()
     for name, data in _corpora().items():
         (root / "texts" / name).write_bytes(data)
-    _write_parquet(root / "texts" / "corpus.parquet", sample_texts.english(4).split("\n\n"))
+    documents = sample_texts.english(4).split("\n\n")
+    given = {"text": documents, "label": ["a"] * len(documents)}
+    _write_parquet(root / "texts" / "corpus.parquet", given)
+    sets = _label_sets()
+    _write_parquet(root / "labels" / "labels.parquet", sets)
+    pairs_of = [*zip(sets["text"], sets["labels"], strict=True)]
+    several = [[text, "；".join(own)] for text, own in pairs_of]
+    flags = [[text, *(int(one in own) for one in ("animal", "人物"))] for text, own in pairs_of]
+    for name, text in {
+        "labels.csv": _csv([["text", "labels"], *several]),
+        "labels.tsv": _csv([["text", "labels"], *several], "\t"),
+        "flags.csv": _csv([["text", "label", "人物"], *flags]),
+        "labels.jsonl": _jsonl([{"text": text, "labels": own} for text, own in pairs_of]),
+        "labels.txt": "".join(
+            " ".join([*(f"__label__{one}" for one in own), text]) + "\n" for text, own in pairs_of
+        ),
+    }.items():
+        (root / "labels" / name).write_text(text, encoding="utf-8")
     folder = root / "texts" / "corpus"
     folder.mkdir()
     for name in ("corpus.txt", "corpus.jsonl", "corpus.csv.zst"):
@@ -429,7 +510,12 @@ def prepare(root: Path) -> None:
     for name, (_, source) in _TABLES.items():
         (root / "tables" / name).write_text(_table_text(name, source), encoding="utf-8")
     pairs = "".join("\t".join(pair) + "\n" for pair in sample_texts.translations())
-    files = {"translations.tsv": pairs, "dictionary.txt": "青霉素 100 n\n肺炎链球菌\n治疗 5\n"}
+    named = [["nr", "Satz", "Übersetzung"]]
+    named += [[str(n), *pair] for n, pair in enumerate(sample_texts.translations(), 10)]
+    files = {
+        "translations.tsv": pairs, "translations.csv": _csv(named, ";"),
+        "dictionary.txt": "青霉素 100 n\n肺炎链球菌\n治疗 5\n",
+    }  # fmt: skip
     for name, text in files.items():
         (root / "files" / name).write_text(text, encoding="utf-8")
     for name, text in {**_WORD_QUESTIONS, "senses.tsv": _SENSES}.items():
@@ -488,17 +574,26 @@ def subjects(root: Path) -> dict[str, Subject]:
             found.append(Subject(place.name, place, ask_model, tuple(CALLS)))
     found += [
         Subject(f"{name}{place.name}", place, ask, is_stream=True)
-        for name, ask in (("", ask_corpus), ("clean-", ask_clean))
+        for name, ask in (("", ask_corpus), ("clean-", ask_clean), ("tables-", ask_tables))
         for place in sorted((root / "texts").iterdir())
     ]
     for name, (model, _) in _TABLES.items():
         ask = partial(ask_rows, models / model)
         found.append(Subject(f"rows-{name}", root / "tables" / name, ask, is_stream=True))
-    readers = {"translations.tsv": ask_pairs, "dictionary.txt": ask_dictionary}
     found += [
-        Subject(name, root / "files" / name, ask, is_stream=name.endswith(".tsv"))
+        Subject(f"sets-{place.name}", place, ask_labels, is_stream=True)
+        for place in sorted((root / "labels").iterdir())
+    ]
+    readers = {
+        "translations.tsv": ask_pairs, "translations.csv": ask_pairs,
+        "dictionary.txt": ask_dictionary,
+    }  # fmt: skip
+    found += [
+        Subject(name, root / "files" / name, ask, is_stream="translations" in name)
         for name, ask in readers.items()
     ]
+    for name in ("word2vec-skipgram-negative", "classifier", "classify-words", "ngram"):
+        found.append(Subject(f"card-{name}", models / name, ask_saved))
     for name in _WORD_QUESTIONS:
         ask = partial(ask_words, models / "word2vec-skipgram-negative")
         found.append(Subject(f"questions-{name}", root / "questions" / name, ask))

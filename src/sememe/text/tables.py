@@ -557,6 +557,7 @@ def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> F
     if ending in PARQUET_ENDINGS:
         return parquet_table(source)
     number, first, lines = skip_blank(text_lines(source, settings))
+    early, lines = _early(lines)
     if ending == ".csv":
         return table_of_rows(name, csv_rows(name, lines, number), is_header)
     numbered = enumerate(map(_bare, lines), number)
@@ -566,4 +567,6 @@ def open_table(source: Source, settings: TextSettings, is_header: IsHeader) -> F
     if ending in TABLE_ENDINGS or "\t" in first:
         return table_of_rows(name, tab_rows(name, lines, number), is_header)
     above = ((place, "") for place in range(1, number))
-    return line_table(name, first, chain(above, numbered))
+    # The first text may have no label.
+    marked = next((line for line in early if line.startswith(_LABEL_MARK)), first)
+    return line_table(name, marked, chain(above, numbered))
