@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from sememe.models.word2vec.config import Word2VecConfig as Word2VecConfig
     from sememe.models.word2vec.model import Word2Vec as Word2Vec
     from sememe.search.config import SearchConfig as SearchConfig
+    from sememe.search.duplicates import duplicates as duplicates
     from sememe.search.index import Search as Search
+    from sememe.search.topics import topics as topics
     from sememe.tasks.answer import Answer as Answer
     from sememe.tasks.classify import Classify as Classify, Pairs as Pairs
     from sememe.tasks.config import FinetuneConfig as FinetuneConfig
@@ -99,6 +101,7 @@ _HOMES = {
     "docstring_pairs": "examples.docstring_tasks",
     "docstring_rows": "examples.docstring_tasks",
     "docstring_texts": "examples.docstring_tasks",
+    "duplicates": "search.duplicates",
     "evaluate_glue": "evaluation",
     "evaluate_ner": "evaluation",
     "evaluate_perplexity": "evaluation",
@@ -113,6 +116,7 @@ _HOMES = {
     "load": "models.registry",
     "study_masking": "models.bert.masking_study",
     "study_reversal": "models.translation.reversal_study",
+    "topics": "search.topics",
     **{
         name: module.removeprefix("sememe.")
         for module, name in (kind.home.split(":") for kind in KINDS.values())

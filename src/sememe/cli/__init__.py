@@ -11,6 +11,7 @@ from sememe.cli import (  # noqa: F401
     evaluate_benchmarks,
     evaluate_vectors,
     finetune,
+    grouping,
     ladder,
     language_models,
     plot,

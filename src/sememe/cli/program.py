@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PANELS = {
     "Train": ("ladder", "train"),
     "Prepare a corpus": ("clean",),
-    "Search": ("search",),
+    "Search and group": ("search", "duplicates", "topics"),
     "Use word vectors": ("neighbors", "analogy", "similarity", "odd"),
     "Use language models": ("fill", "next", "generate", "suggest", "translate"),
     "Fine-tune and predict": ("finetune", "predict"),

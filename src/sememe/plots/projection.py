@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -185,3 +185,44 @@ def _label(
             ha="center", va="center", fontsize=size_pt, color=FAINT if color == FAINT else INK,
             zorder=4, arrowprops=leader if far else None,
         )  # fmt: skip
+
+
+_MOST_LABELS = 30
+
+
+def draw_topics(
+    rows_ND: np.ndarray, topics_N: np.ndarray, labels: Mapping[int, str], path: Paths
+) -> Figure:
+    """Draw rows on the plane in which the middles of their topics differ most.
+
+    Each row is a dot in the color of its topic, gray without one (0); the label of a topic stands
+    in its middle, those of the first thirty.
+    """
+    import matplotlib
+
+    paths = check_paths(path)
+    rows_ND = np.asarray(rows_ND, np.float64)
+    numbers = [number for number in labels if (topics_N == number).any()]
+    middles_KD = np.stack([rows_ND[topics_N == number].mean(axis=0) for number in numbers])
+    center_D = middles_KD.mean(axis=0)
+    _, _, axes_KD = np.linalg.svd(middles_KD - center_D, full_matrices=False)
+    axes_2D = np.zeros((2, rows_ND.shape[1]))
+    axes_2D[: min(2, len(axes_KD))] = axes_KD[:2]
+    largest = np.abs(axes_2D).argmax(axis=1)
+    axes_2D *= np.where(axes_2D[np.arange(2), largest] < 0, -1, 1)[:, None]
+    points_N2 = (rows_ND - center_D) @ axes_2D.T
+    colors = matplotlib.colormaps["tab20"]
+    told = f"{len(rows_ND):,} rows in {len(numbers):,} topics. " + "; ".join(labels.values())
+    with picture(paths, labels.values(), 9, 6.8, told=told) as figure:
+        axes = figure.add_axes((0.02, 0.02, 0.96, 0.96))
+        for number in (0, *numbers):
+            own_N2 = points_N2[topics_N == number]
+            color = FAINT if not number else colors((number - 1) % 20)
+            axes.scatter(own_N2[:, 0], own_N2[:, 1], s=5, color=color, alpha=0.6, linewidths=0)
+        axes.set(xticks=[], yticks=[])
+        axes.margins(0.08)
+        axes.spines[:].set_visible(False)
+        named = numbers[:_MOST_LABELS]
+        middles_K2 = (middles_KD[: len(named)] - center_D) @ axes_2D.T
+        _label(figure, axes, [labels[n] for n in named], middles_K2, [INK] * len(named), [])
+    return figure

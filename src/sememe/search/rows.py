@@ -18,9 +18,10 @@ from sememe.errors import InputError, OptionError
 from sememe.examples.labelled import columns as roles
 from sememe.frames import is_frame
 from sememe.progress import Reporter
-from sememe.search.config import SearchConfig
+from sememe.search.config import RowsConfig
 from sememe.text import library
 from sememe.text.characters import is_mostly_chinese
+from sememe.text.cleaning.corpus import names_in
 from sememe.text.documents import (
     TABLES,
     open_plain,
@@ -29,7 +30,7 @@ from sememe.text.documents import (
 )
 from sememe.text.headers import is_number
 from sememe.text.sources import FoundSource, Source, find_sources
-from sememe.text.stream import as_items, as_names, kind_of
+from sememe.text.stream import as_items, kind_of
 from sememe.text.tables import frame_table, open_table, unflat
 
 _LOOKED_AT = 1_000  # rows that show the text column and the language
@@ -49,7 +50,7 @@ class Row(NamedTuple):
 
 
 def read_rows(
-    data: Any, config: SearchConfig, reporter: Reporter, *, first_id: int = 0
+    data: Any, config: RowsConfig, reporter: Reporter, *, first_id: int = 0
 ) -> Iterator[Row]:
     """Read rows of any kind; `first_id` numbers the items that have no id of their own.
 
@@ -61,7 +62,7 @@ def read_rows(
             yield Row(str(number), text, {"package": label})
     elif is_frame(data):
         yield from _table_rows(data, "", config, reporter, first_id)
-    elif (names := as_names(data)) is None:
+    elif (names := names_in(data)) is None:
         yield from _items(as_items(data), config, first_id)
     else:
         for found in find_sources(names):
@@ -80,7 +81,7 @@ def _built_in() -> Iterator[tuple[str, str]]:
             start = end
 
 
-def _plain_rows(found: FoundSource, config: SearchConfig) -> Iterator[Row]:
+def _plain_rows(found: FoundSource, config: RowsConfig) -> Iterator[Row]:
     source = Source(found.path)
     blocks, layout = open_plain(source, config.reading(), in_folder=found.in_folder)
     line = 1
@@ -96,7 +97,7 @@ def _plain_rows(found: FoundSource, config: SearchConfig) -> Iterator[Row]:
 
 
 def _table_rows(
-    data: Any, name: str, config: SearchConfig, reporter: Reporter, first_id: int
+    data: Any, name: str, config: RowsConfig, reporter: Reporter, first_id: int
 ) -> Iterator[Row]:
     column = config.columns.get("text") or _text_column(data, config, reporter)
     key = config.columns.get("id", "")
@@ -113,7 +114,7 @@ def _table_rows(
         yield Row(own_id, record.text, place | {"row": number} | cells, record.problem)
 
 
-def _text_column(data: Any, config: SearchConfig, reporter: Reporter) -> str:
+def _text_column(data: Any, config: RowsConfig, reporter: Reporter) -> str:
     """The column that holds the text, by its name or its cells; the reporter says which."""
     if is_frame(data):
         table = frame_table(data)
@@ -131,7 +132,7 @@ def _text_column(data: Any, config: SearchConfig, reporter: Reporter) -> str:
     return columns["text"][0]
 
 
-def _items(items: Iterable[Any], config: SearchConfig, first_id: int) -> Iterator[Row]:
+def _items(items: Iterable[Any], config: RowsConfig, first_id: int) -> Iterator[Row]:
     column, key = config.columns.get("text", "text"), config.columns.get("id", "id")
     for number, item in enumerate(items, first_id):
         if isinstance(item, str):
