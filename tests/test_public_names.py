@@ -43,6 +43,7 @@ def test_the_public_names_are_these():
         "docstring_pairs",
         "docstring_rows",
         "docstring_texts",
+        "duplicates",
         "evaluate_glue",
         "evaluate_ner",
         "evaluate_perplexity",
@@ -57,6 +58,7 @@ def test_the_public_names_are_these():
         "load",
         "study_masking",
         "study_reversal",
+        "topics",
     }
     assert kinds <= set(sememe.__all__) and len(set(sememe.__all__)) == len(sememe.__all__)
     assert dir(sememe) == sorted(sememe.__all__)

@@ -195,8 +195,8 @@ def draw_topics(
 ) -> Figure:
     """Draw rows on the plane in which the middles of their topics differ most.
 
-    Each row is a dot in the color of its topic, gray without one (0); the label of a topic stands
-    in its middle, those of the first thirty.
+    Each row is a dot in the color of its topic, gray without one (0); labels, of the first thirty
+    topics, are near the middle of each.
     """
     import matplotlib
 
