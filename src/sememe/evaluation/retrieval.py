@@ -335,9 +335,9 @@ def _language_of(texts: Iterable[str]) -> str:
 
 def _dense(model: Any, data: RetrievalSet, reporter: Reporter, name: str) -> list[Found]:
     """For each query the documents of nearest vectors."""
-    num, before = len(data.document_ids), model.prompt("query")
-    asked_QD = np.concatenate([*_embedded(model, data.queries.values(), before)])
-    first, blocks = _peeked(_embedded(model, data.texts(), model.prompt("document")))
+    num = len(data.document_ids)
+    asked_QD = np.concatenate([*_embedded(model, data.queries.values(), "query")])
+    first, blocks = _peeked(_embedded(model, data.texts(), "document"))
     size, dim = num * first.shape[1] * 4, first.shape[1]
     with tempfile.TemporaryFile() as file, reporter.task(f"embedding {name}", num, "texts") as task:
         make: Any = np.empty if size <= _MOST_BYTES else partial(np.memmap, file, mode="w+")
@@ -357,10 +357,10 @@ def _dense(model: Any, data: RetrievalSet, reporter: Reporter, name: str) -> lis
         ]
 
 
-def _embedded(model: Any, texts: Iterable[str], before: str) -> Iterator[np.ndarray]:
+def _embedded(model: Any, texts: Iterable[str], role: str) -> Iterator[np.ndarray]:
     waiting = iter(texts)
-    while part := [before + text for text in islice(waiting, _TEXTS_AT_ONCE)]:
-        yield model.embed(part)
+    while part := list(islice(waiting, _TEXTS_AT_ONCE)):
+        yield model.embed_role(part, role)
 
 
 def _peeked(blocks: Iterator[np.ndarray]) -> tuple[np.ndarray, Iterator[np.ndarray]]:
