@@ -32,6 +32,8 @@ def test_retrieval_of_two_models_beside_bm25(sememe, files):
     told = sememe("evaluate", "retrieval", "first", "--data", "set", "--json").json
     assert [one["system"] for one in told["systems"]] == ["BM25", "first", "first + BM25"]
     assert all(one["nDCG@10"]["value"] == 1 for one in told["systems"])
+    (alone,) = sememe("evaluate", "retrieval", "--data", "set", "--json").json["systems"]
+    assert alone == told["systems"][0]
 
 
 def test_sts_of_two_models(sememe, files):

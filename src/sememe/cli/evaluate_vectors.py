@@ -29,7 +29,10 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")]
     )
 )
 def retrieval(
-    models: Models,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="Model folders or vector files; none: BM25 alone."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +62,7 @@ def retrieval(
     from sememe.evaluation.retrieval import evaluate_retrieval
 
     result = evaluate_retrieval(
-        models, data, split=split, language=language, device=device, seed=seed,
+        models or [], data, split=split, language=language, device=device, seed=seed,
         progress=Reporter(quiet=quiet),
     )  # fmt: skip
     if json:
