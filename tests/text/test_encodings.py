@@ -30,11 +30,14 @@ def test_the_mark_of_utf8_is_removed(tmp_path, words_of):
     assert words_of(path, language="none") == [[["one", "two"]]]
 
 
-def test_the_mark_of_utf16_suggests_it(tmp_path, words_of):
-    with pytest.raises(
-        InputError, match=r"a\.txt starts with the mark of UTF-16.*--encoding utf-16"
-    ):
-        words_of(write(tmp_path / "a.txt", TEXT.encode("utf-16")))
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_a_mark_says_the_encoding(tmp_path, words_of, encoding):
+    expected = words_of(write(tmp_path / "a.txt", TEXT.encode()))
+    path = write(tmp_path / "b.txt", TEXT.encode(encoding))
+    assert words_of(path) == words_of(path, errors="replace") == expected
+    cut = write(tmp_path / "c.txt", TEXT.encode("utf-16") + b"\0")
+    with pytest.raises(InputError, match=r"c\.txt is not utf-16"):
+        words_of(cut)
 
 
 @pytest.mark.parametrize("num_before", [0, 10, 70_000, 3_000_000])

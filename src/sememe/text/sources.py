@@ -234,6 +234,7 @@ _WIDE_MARKS = (
 )
 
 
+_UTF8 = ("utf-8", "utf-8-sig")
 # A file with a few wrong bytes stays readable; one in another encoding loses a third or more.
 _MOST_LOST = 0.1
 _MAX_BYTES = 1 << 26  # of a file that is read whole
@@ -260,12 +261,15 @@ def read_utf8(path: str | Path) -> str:
 
 def utf8_blocks(source: Source, settings: TextSettings) -> Iterator[bytes]:
     """The content of `source` as valid UTF-8, in blocks that end between two characters."""
-    name = codecs.lookup(settings.encoding).name
-    blocks = source.blocks()
-    if name in ("utf-8", "utf-8-sig"):
+    name, blocks = codecs.lookup(settings.encoding).name, source.blocks()
+    first = next(blocks, b"")
+    blocks, encoding = chain([first], blocks), settings.encoding
+    if name in _UTF8 and (wide := _wide_encoding(first)):
+        name = encoding = wide
+    if name in _UTF8:
         checked, name = _checked(blocks, source.name, settings.errors), "UTF-8"
     else:
-        checked = _recoded(blocks, source.name, settings.encoding, settings.errors)
+        checked = _recoded(blocks, source.name, encoding, settings.errors)
     checked = _with_newlines(checked)
     return _noting_loss(checked, source.name, name) if settings.errors == "replace" else checked
 
@@ -307,6 +311,8 @@ def check_encoding(source: Source, name: str, settings: TextSettings) -> None:
     With replacements for invalid bytes, most of it would be lost.
     """
     encoding, sample = codecs.lookup(settings.encoding).name, next(source.blocks(), b"")
+    if encoding in _UTF8 and _wide_encoding(sample):
+        return
     try:
         codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError as error:
@@ -350,14 +356,9 @@ def _noting_loss(blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[
         )
 
 
-def _without_mark(block: bytes, name: str) -> bytes:
-    for mark, encoding in _WIDE_MARKS:
-        if block.startswith(mark):
-            raise InputError(
-                f"{name} starts with the mark of {encoding.upper()}; read it with "
-                f"--encoding {encoding}."
-            )
-    return block.removeprefix(codecs.BOM_UTF8)
+def _wide_encoding(start: bytes) -> str:
+    """UTF-16 or UTF-32, if a file starts with their mark, as Excel's Unicode text does; or ""."""
+    return next((encoding for mark, encoding in _WIDE_MARKS if start.startswith(mark)), "")
 
 
 def _checked(blocks: Iterator[bytes], name: str, errors: str) -> Iterator[bytes]:
@@ -367,7 +368,7 @@ def _checked(blocks: Iterator[bytes], name: str, errors: str) -> Iterator[bytes]
         data = rest + block if rest else block
         if is_first:
             start = len(data)
-            data = _without_mark(data, name)
+            data = data.removeprefix(codecs.BOM_UTF8)
             offset += start - len(data)
         is_first = False
         try:

@@ -237,7 +237,8 @@ def _check(lines: Lines, config: FastTextClassifierConfig, source: Any) -> None:
         rare = f" and occurs {config.min_count_label:,} times" if config.min_count_label > 1 else ""
         raise InputError(
             f"{name} has no label: no word of it starts with {config.label_prefix}{rare}. Lines "
-            f"look like “{config.label_prefix}good a fine film”; label_prefix can be another."
+            f"look like “{config.label_prefix}good a fine film” (label_prefix can be another); a "
+            "table with columns is named .csv or .tsv."
         )
     if len(lines.labels) == 1:
         raise InputError(f"{name} has one label only, {lines.labels[0]}: it needs at least two.")
