@@ -29,7 +29,7 @@ from sememe.evaluation.results import (
 )
 from sememe.examples.docstring_tasks import Split, docstring_pairs
 from sememe.metrics import Interval, PairedBootstrap, mean_interval, paired_bootstrap
-from sememe.metrics.retrieval import retrieval_scores
+from sememe.metrics.retrieval import Ranking, score_rankings
 from sememe.models.registry import opened
 from sememe.progress import Reporter, as_reporter
 from sememe.search.lexical import BM25
@@ -369,11 +369,26 @@ def _peeked(blocks: Iterator[np.ndarray]) -> tuple[np.ndarray, Iterator[np.ndarr
 
 
 def _scores(data: RetrievalSet, results: Sequence[Found]) -> dict[str, np.ndarray]:
-    """The metrics of every query. As in BEIR, a document with the query's id is left out."""
-    parts = []
-    for query, (ids, scores) in zip(data.queries, results, strict=True):
-        names = [data.document_ids[own] for own in ids.tolist()]
-        run = dict(zip(names, scores.tolist(), strict=True))
-        run.pop(query, None)
-        parts.append(retrieval_scores({query: run}, {query: data.judgments[query]}))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    """The metrics of every query; as in BEIR, a document with the query's id is left out."""
+    judged = {own for judgments in data.judgments.values() for own in judgments}
+    judged |= data.queries.keys()
+    numbers = {own: place for place, own in enumerate(data.document_ids) if own in judged}
+    # Results of equal score are ordered by descending id.
+    order = sorted(range(len(data.document_ids)), key=data.document_ids.__getitem__, reverse=True)
+    places_N = np.empty(len(order), np.int64)
+    places_N[order] = np.arange(len(order))
+
+    def ranking(query: str, ids: np.ndarray, scores: np.ndarray) -> Ranking:
+        is_other = ids != numbers.get(query, -1)
+        ids, scores = ids[is_other], scores[is_other].astype(np.float32)
+        ids = ids[np.lexsort((places_N[ids], -scores))]
+        relevances = np.zeros(len(ids))
+        for document, relevance in data.judgments[query].items():
+            if relevance > 0 and document in numbers:
+                relevances[ids == numbers[document]] = relevance
+        ideal = sorted((own for own in data.judgments[query].values() if own > 0), reverse=True)
+        return Ranking(relevances, np.array(ideal, np.float64))
+
+    return score_rankings(
+        ranking(query, *found) for query, found in zip(data.queries, results, strict=True)
+    )

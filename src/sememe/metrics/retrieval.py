@@ -5,7 +5,7 @@ is the mean. As in trec_eval and ir-measures, a query that the run lacks scores 
 a judgment are irrelevant, and results of equal score are ordered by descending id.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -95,11 +95,13 @@ _REPORTED: dict[str, tuple[Callable[[Ranking, int], float], int]] = {
 }
 
 
-def retrieval_scores(run: Run, judgments: Judgments) -> dict[str, np.ndarray]:
-    """nDCG@10, Recall@100, MRR@10 and MAP of every query."""
-    rows = [
-        [score(ranking, k) for score, k in _REPORTED.values()]
-        for ranking in _rankings(run, judgments)
-    ]
+def score_rankings(rankings: Iterable[Ranking]) -> dict[str, np.ndarray]:
+    """nDCG@10, Recall@100, MRR@10 and MAP of every ranking."""
+    rows = [[score(ranking, k) for score, k in _REPORTED.values()] for ranking in rankings]
     columns = np.array(rows, np.float64).reshape(-1, len(_REPORTED)).T
     return dict(zip(_REPORTED, columns, strict=True))
+
+
+def retrieval_scores(run: Run, judgments: Judgments) -> dict[str, np.ndarray]:
+    """nDCG@10, Recall@100, MRR@10 and MAP of every query."""
+    return score_rankings(_rankings(run, judgments))
