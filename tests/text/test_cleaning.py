@@ -455,19 +455,28 @@ def test_a_failure_in_the_midst_leaves_nothing(place, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_command_at_once(place):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_command_leaves_the_old_file(place, stop):
+    Path("out.txt").write_text("before")
     with Path("in.txt").open("w") as file:
         for number in range(400_000):
             file.write(f"{OTHERS[number % 3]} cafÃ© {number}\n")
     command = [sys.executable, "-m", "sememe.cli", "clean", "in.txt", "--out", "out.txt"]
+    command += ["--overwrite", "--removed", "removed.tsv"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if line.startswith("cleaning"):
                 break
-        process.send_signal(signal.SIGINT)
+        process.send_signal(stop)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "Stopped." in errors and "Traceback" not in errors
-    assert not Path("out.txt").exists() and leftovers(place) == []
+    assert Path("out.txt").read_text() == "before" and not Path("removed.tsv").exists()
+    if stop == signal.SIGINT:
+        assert process.returncode == 130 and "Stopped." in errors and "Traceback" not in errors
+    else:  # the next run removes what a killed one leaves
+        Path("in.txt").write_text("one fine text\n")
+        subprocess.run(command, check=True, capture_output=True)
+        assert Path("out.txt").read_text() == "one fine text\n"
+    assert leftovers(place) == []
 
 
 @pytest.mark.slow
