@@ -387,7 +387,8 @@ class Search:
 
     @cached_property
     def _approximate(self) -> ApproximateIndex:
-        return open_or_build(np.asarray(self._index.vectors_PD), self.folder)
+        # Candidates come from int8 vectors; the stored ones give their scores.
+        return open_or_build(np.asarray(self._index.vectors_PD), self.folder, "i8")
 
     def _nearest(
         self,

@@ -371,12 +371,12 @@ class ApproximateIndex:
         return folder / f"index-{_fingerprint(vectors_VD)}.usearch"
 
     @classmethod
-    def build(cls, vectors_VD: np.ndarray) -> ApproximateIndex:
-        """Add every vector; uses all cores."""
+    def build(cls, vectors_VD: np.ndarray, dtype: str = "f32") -> ApproximateIndex:
+        """Add every vector, as f32 or i8, which is several times as fast; uses all cores."""
         index = _usearch().Index(
             ndim=vectors_VD.shape[1],
             metric="cos",
-            dtype="i8" if vectors_VD.dtype == np.int8 else "f32",
+            dtype=dtype,
             connectivity=_CONNECTIVITY,
             expansion_add=_EXPANSION_ADD,
             expansion_search=_EXPANSION_SEARCH,
@@ -419,18 +419,20 @@ class ApproximateIndex:
         return [keys[:count].astype(np.int64) for keys, count in counted]
 
 
-def open_or_build(vectors_VD: np.ndarray, folder: Path | None) -> ApproximateIndex:
+def open_or_build(
+    vectors_VD: np.ndarray, folder: Path | None, dtype: str = "f32"
+) -> ApproximateIndex:
     """The saved index in `folder` if it belongs to these vectors; else a new one, saved there."""
     _usearch()
     if folder is None:
-        return ApproximateIndex.build(vectors_VD)
+        return ApproximateIndex.build(vectors_VD, dtype)
     path = ApproximateIndex.path_in(folder, vectors_VD)
     if path.is_file():
         try:
             return ApproximateIndex.open(path, vectors_VD)
         except ArtifactError as error:
             warnings.warn(f"{error} It is built again.", stacklevel=3)
-    index = ApproximateIndex.build(vectors_VD)
+    index = ApproximateIndex.build(vectors_VD, dtype)
     try:
         index.save(path)
     except WriteError as error:  # a read-only place: the index serves this process
