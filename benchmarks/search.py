@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-NUM_QUERIES, TOP = 50, 10
+NUM_QUERIES, TOP = 30, 10
 CANDIDATES = 100  # that `Search` takes from an approximate index
 
 

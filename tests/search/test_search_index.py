@@ -351,3 +351,19 @@ def test_hits_are_json(model: Path) -> None:
     told = json.loads(json.dumps([hit.to_dict() for hit in index.search("the kitten")]))
     assert told[0]["text"] == TEXTS[0] and told[0]["highlights"] == [[0, 3], [4, 10]]
     assert json.loads(json.dumps(index.describe()))["rows"] == 4
+
+
+@pytest.mark.parametrize("name", ["sentence", "bert", "sentence-static", "word2vec-cbow-negative"])
+def test_texts_longer_than_the_model_are_counted(name: str, golden: Path) -> None:
+    pytest.importorskip("torch")
+    own, notes = sememe.load(golden / name), Notes()
+    texts = ["the cat sat " * 300, "the cat"]
+    is_static = name in ("sentence-static", "word2vec-cbow-negative")
+    assert own.num_longer(texts) == (0 if is_static else 1)
+    index = Search.build(texts, own, passage=0, progress=notes)
+    assert ("longer than the model reads at once: 1;" in notes) != is_static
+    (first, second) = index.search("cat", mode="dense")
+    expected = (
+        own.embed_role([texts[int(first.id)]], "document") @ own.embed_role(["cat"], "query").T
+    )
+    assert first.score >= second.score and np.sign(first.score) == np.sign(expected)[0, 0]

@@ -19,6 +19,8 @@ from sememe.search.config import SearchConfig
 if TYPE_CHECKING:
     from sememe.search.index import Hit
 
+_IN_ID, _MOST_CELLS = ("file", "line", "row"), 4
+
 
 @app.command(
     epilog=examples(
@@ -114,6 +116,8 @@ def _print_hits(hits: list[Hit]) -> None:
         snippet = hit.snippet
         head = Text(f"{rank:>3}  {hit.score:.4f}  ")
         head.append(shown(hit.id), style="cyan")
+        cells = [f"{name} {cell}" for name, cell in hit.cells.items() if name not in _IN_ID]
+        head.append(shown("  " + " · ".join(cells[:_MOST_CELLS])), style="dim")
         body = Text("     ")
         end = 0
         for first, last in snippet.highlights:

@@ -17,12 +17,13 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sememe.errors import InputError
+from sememe.errors import ArtifactError, InputError
 from sememe.machine import provenance
 from sememe.progress import Reporter
 from sememe.search import passages
@@ -63,10 +64,11 @@ class IndexFolder:
             self.settings = TextSettings.from_dict(self.manifest["text"])
             arrays = read_tensors(folder / _ARRAYS)
             self._row_ends_R = arrays["row_ends"]
+            # Plain arrays over the mapped memory, whose elements are read faster.
             self.row_P, self.start_P, self.end_P, self.inverse_P = (
-                arrays[name] for name in ("row", "start", "end", "inverse")
+                np.asarray(arrays[name]) for name in ("row", "start", "end", "inverse")
             )
-            self._content = np.memmap(folder / _ROWS, np.uint8, "r")
+            self._content = np.asarray(np.memmap(folder / _ROWS, np.uint8, "r")).data
             has_vectors = (folder / _VECTORS).is_file()
             self.vectors_PD = map_rows(folder / _VECTORS) if has_vectors else None
             self.bits_PW = (
@@ -91,20 +93,30 @@ class IndexFolder:
     def row(self, number: int) -> Row:
         """One row."""
         start = int(self._row_ends_R[number - 1]) if number else 0
-        content = self._content[start : int(self._row_ends_R[number])].tobytes()
-        with read_errors(self.folder / _ROWS):
-            return Row(**json.loads(content))
+        return next(self._rows_at([start, int(self._row_ends_R[number])]))
 
     def rows(self) -> Iterator[Row]:
         """All rows, one after the other."""
-        return map(self.row, range(self.num_rows))
+        return self._rows_at([0, *self._row_ends_R.tolist()])
+
+    def _rows_at(self, bounds: list[int]) -> Iterator[Row]:
+        for start, end in pairwise(bounds):
+            try:
+                row = Row(**json.loads(str(self._content[start:end], "utf-8")))
+            except (ValueError, TypeError) as error:
+                raise ArtifactError(f"{self.folder / _ROWS} is damaged ({error}).") from error
+            yield row
+
+    def spans_of(self, number: int) -> list[passages.Span]:
+        """The starts and ends of the passages of a row."""
+        own = slice(*self.first_P_of_R[number : number + 2])
+        return list(zip(self.start_P[own].tolist(), self.end_P[own].tolist(), strict=True))
 
     def passage_texts(self) -> Iterator[str]:
         """The texts of all passages, one after the other."""
         for number, row in enumerate(self.rows()):
-            first, last = self.first_P_of_R[number : number + 2].tolist()
-            for passage in range(first, last):
-                yield row.text[int(self.start_P[passage]) : int(self.end_P[passage])]
+            for start, end in self.spans_of(number):
+                yield row.text[start:end]
 
     def lexical(self) -> BM25:
         """BM25 over the passages."""
@@ -139,12 +151,9 @@ class _Writer:
         self.row_ends.append(self._size)
         self.columns |= dict.fromkeys(row.cells)
         if self._old is not None and old_row >= 0:
-            first, last = self._old.first_P_of_R[old_row : old_row + 2].tolist()
-            spans = [
-                (int(self._old.start_P[one]), int(self._old.end_P[one]))
-                for one in range(first, last)
-            ]
-            numbers = list(range(first, last))
+            spans = self._old.spans_of(old_row)
+            first = int(self._old.first_P_of_R[old_row])
+            numbers = list(range(first, first + len(spans)))
         else:
             config = self._config
             spans = passages.split(row.text, config.passage, config.overlap, self._settings)

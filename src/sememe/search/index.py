@@ -14,6 +14,7 @@ import shutil
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -30,7 +31,15 @@ from sememe.search.folder import KIND, IndexFolder, KnownRow, known_rows, write_
 from sememe.search.lexical import BM25, words_of_texts
 from sememe.search.passages import Snippet, snippet
 from sememe.search.ranking import fuse, nearest_by_bits, nearest_rows
-from sememe.search.rows import Row, Where, allowed_rows, conditions, detected_language, read_rows
+from sememe.search.rows import (
+    Condition,
+    Row,
+    Where,
+    column_cells,
+    conditions,
+    detected_language,
+    read_rows,
+)
 from sememe.storage.folder import (
     check_replaceable,
     kind_of_folder,
@@ -89,6 +98,7 @@ class Search:
         """Open an index; `model` must be the one it was made with (default: from its old place)."""
         self._index = IndexFolder(Path(folder))
         self._given, self._model = model, None
+        self._columns: dict[str, list[Any]] = {}  # those of earlier conditions
 
     def __len__(self) -> int:
         return self._index.num_rows
@@ -208,7 +218,7 @@ class Search:
         self._open(folder)
 
     def _open(self, folder: Path) -> None:
-        self._index = IndexFolder(folder)
+        self._index, self._columns = IndexFolder(folder), {}
         for name in ("_lexical", "_approximate", "_ids"):
             self.__dict__.pop(name, None)
 
@@ -273,15 +283,15 @@ class Search:
         new = list(self._new_rows(data, max(taken, default=-1) + 1, progress))
         if twice := next((row.id for row in new if row.id in self._ids), None):
             raise InputError(f"The index has a row with the id {twice!r} already: use update.")
-        self._change([*self._kept(), *((row, -1) for row in new)], progress)
-        return [row.id for row in new if row.id in self._ids]
+        self._change(chain(self._kept(), ((row, -1) for row in new)), progress)
+        return [row.id for row in new if row.text.strip() and not row.problem]
 
     def update(self, data: Any, progress: Reporter = SILENT) -> list[str]:
         """Replace the rows of the same ids; every id must be there."""
         new = {row.id: row for row in self._new_rows(data, 0, progress)}
         if other := next((own for own in new if own not in self._ids), None):
             raise InputError(f"The index has no row with the id {other!r}: use add.")
-        rows = [(new[row.id], -1) if row.id in new else (row, old) for row, old in self._kept()]
+        rows = ((new[row.id], -1) if row.id in new else (row, old) for row, old in self._kept())
         self._change(rows, progress)
         return list(new)
 
@@ -292,7 +302,7 @@ class Search:
             raise InputError(f"The index has no row with the id {other!r}.")
         if len(gone) == len(self):
             raise InputError("An index needs at least one row: remove its folder instead.")
-        self._change([(row, old) for row, old in self._kept() if row.id not in gone], progress)
+        self._change(((row, old) for row, old in self._kept() if row.id not in gone), progress)
 
     def _kept(self) -> Iterator[KnownRow]:
         return zip(self._index.rows(), range(len(self)), strict=True)
@@ -378,7 +388,12 @@ class Search:
         """Whether each passage is of a row that satisfies the conditions."""
         if not (wanted := conditions(where)):
             return None
-        is_allowed_R = allowed_rows(self._index.rows(), len(self), wanted)
+        if new := [own.column for own in wanted if own.column not in self._columns]:
+            self._columns |= column_cells(self._index.rows(), new)
+        cells = zip(*(self._columns[own.column] for own in wanted), strict=True)
+        is_allowed_R = np.fromiter(
+            (all(map(Condition.holds, wanted, own)) for own in cells), np.bool_, len(self)
+        )
         return np.asarray(is_allowed_R[self._index.row_P])
 
     @cached_property

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from sememe.errors import InputError, OptionError
 from sememe.examples.labelled import columns as roles
 from sememe.frames import is_frame
@@ -59,7 +57,8 @@ def read_rows(
     """
     if data is None:
         for number, (text, label) in enumerate(_built_in(), first_id):
-            yield Row(str(number), text, {"package": label})
+            package, _, module = label.partition(" ")
+            yield Row(str(number), text, {"package": package, "module": module})
     elif is_frame(data):
         yield from _table_rows(data, "", config, reporter, first_id)
     elif (names := names_in(data)) is None:
@@ -210,17 +209,14 @@ def conditions(where: Where | None) -> list[Condition]:
     return found
 
 
-def allowed_rows(rows: Iterable[Row], num_rows: int, wanted: list[Condition]) -> np.ndarray:
-    """Whether each row satisfies every condition."""
-    is_allowed = np.ones(num_rows, np.bool_)
-    known: set[str] = {"id"}
-    for index, row in enumerate(rows):
-        known.update(row.cells)
-        cells = {"id": row.id, **row.cells}
-        is_allowed[index] = all(own.holds(cells.get(own.column)) for own in wanted)
-    for own in wanted:
-        if own.column not in known:
-            raise OptionError(
-                f"No row has a column {own.column!r}; there are {', '.join(sorted(known))}."
-            )
-    return is_allowed
+def column_cells(rows: Iterable[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+    """The cells of some columns, row by row; a column that no row has is refused."""
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    known: dict[str, None] = {"id": None}
+    for row in rows:
+        known |= dict.fromkeys(row.cells)
+        for name, cells in found.items():
+            cells.append(row.cells.get(name, row.id if name == "id" else None))
+    if wrong := next((name for name in names if name not in known), None):
+        raise OptionError(f"No row has a column {wrong!r}; there are {', '.join(sorted(known))}.")
+    return found

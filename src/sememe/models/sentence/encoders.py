@@ -167,6 +167,11 @@ class BackboneVectors:
                     sums_BD[index] = np.maximum(sums_BD[index], vector_D)
         return sums_BD / counts_B[:, None] if pool == "mean" else sums_BD
 
+    def num_longer(self, texts: Sequence[str]) -> int:
+        """How many texts have more than 512 words."""
+        long = [text for text in texts if len(text) > _WINDOW]  # a word has a character or more
+        return sum(len(own.ids) > _WINDOW for own in self.backbone.coder.encode(long))
+
     def encoder(self, reads: Any, config: Any) -> Any:
         """What fine-tuning builds on."""
         return self.backbone.again(self.backbone.encoder, reads, config)
