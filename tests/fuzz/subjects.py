@@ -233,6 +233,13 @@ def ask_senses(model: Path, place: Path, questions: Sequence[str]) -> dict[str, 
     return {"content": str(result.to_dict())}
 
 
+def ask_beir(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Search the documents of a folder with whole word vectors."""
+    result = sememe.evaluate_retrieval(_opened(model), place)
+    json.dumps(result.to_dict(), allow_nan=False)
+    return {"content": [system.value() for system in result.systems]}
+
+
 def ask_store(kind: type[MappedStore], place: Path, questions: Sequence[str]) -> dict[str, Any]:
     """Open a text as ids, every byte of it compared."""
     json.dumps(registry.describe(place), allow_nan=False)
@@ -520,6 +527,15 @@ def prepare(root: Path) -> None:
         (root / "files" / name).write_text(text, encoding="utf-8")
     for name, text in {**_WORD_QUESTIONS, "senses.tsv": _SENSES}.items():
         (root / "questions" / name).write_text(text, encoding="utf-8")
+    texts = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(documents)]
+    queries = [{"_id": f"q{n}", "text": text[:30]} for n, text in enumerate(documents)]
+    judged = "".join(f"q{n}\td{n}\t1\n" for n in range(len(documents)))
+    (root / "beir" / "qrels").mkdir(parents=True)
+    for name, text in {
+        "corpus.jsonl": _jsonl(texts), "queries.jsonl": _jsonl(queries),
+        "qrels/test.tsv": f"query-id\tcorpus-id\tscore\n{judged}",
+    }.items():  # fmt: skip
+        (root / "beir" / name).write_text(text, encoding="utf-8")
 
 
 def _make_pieces(root: Path, place: Path) -> None:
@@ -599,6 +615,8 @@ def subjects(root: Path) -> dict[str, Subject]:
         found.append(Subject(f"questions-{name}", root / "questions" / name, ask))
     ask = partial(ask_senses, models / "word2vec-skipgram-negative")
     found.append(Subject("questions-senses.tsv", root / "questions" / "senses.tsv", ask))
+    ask = partial(ask_beir, models / "word2vec-skipgram-negative")
+    found.append(Subject("beir", root / "beir", ask))
     runs = root / "runs"
     checked = {
         "token-store": (runs / "store", partial(ask_store, TokenStore)),

@@ -34,7 +34,7 @@ QUICK = [
     "classifier.bin", "classifier.ftz", "ngram.arpa", "vectors.txt", "vectors.bin.gz",
     "vectors.glove", "tokenizer-wordpiece", "tokenizer-bpe", "corpus.txt", "corpus.jsonl",
     "corpus.csv", "corpus.txt.gz", "corpus.csv.zst", "clean-corpus.txt", "clean-corpus.csv",
-    "questions-pairs.tsv",
+    "questions-pairs.tsv", "beir",
     "questions-analogies.txt", "questions-odd.txt", "token-store", "kernel-cache",
 ]  # fmt: skip
 

@@ -93,7 +93,9 @@ def read_beir(folder: str | Path, split: str = "test") -> RetrievalSet:
 
 
 def _file_in(folder: Path, name: str) -> Path:
-    found = [path for path in sorted(folder.glob(f"{name}.*")) if format_ending(path) in _ENDINGS]
+    # Files are read several times, which a pipe cannot be.
+    paths = [path for path in sorted(folder.glob(f"{name}.*")) if path.is_file()]
+    found = [path for path in paths if format_ending(path) in _ENDINGS]
     if not found:
         raise InputError(
             f"{folder} holds no {name}.jsonl; a BEIR folder has corpus.jsonl, queries.jsonl and "
@@ -103,7 +105,7 @@ def _file_in(folder: Path, name: str) -> Path:
 
 
 def _judgment_file(folder: Path, split: str) -> Path:
-    found = {path.stem: path for path in sorted(folder.glob("qrels/*.tsv"))}
+    found = {path.stem: path for path in sorted(folder.glob("qrels/*.tsv")) if path.is_file()}
     if split not in found:
         others = f"; it has {', '.join(found)} (--split)" if found else ""
         raise InputError(f"{folder / 'qrels'} has no {split}.tsv{others}.")

@@ -182,19 +182,19 @@ def _by_vectors(model: Any, parts: Iterator[list[Row]], threshold: float, folder
         is_first_B = cosines_B < threshold - _ROUNDING
         # A row of the block may be most similar to a first row of the same block before it.
         within_BB = block_BD @ block_BD.T
-        new: list[int] = []
+        new = np.empty(0, np.int64)
         for row in range(len(part)):
-            if new and (best := max(new, key=lambda one: within_BB[row, one])) is not None:
-                cosine = within_BB[row, best]
-                if cosine >= threshold - _ROUNDING and cosine > cosines_B[row]:
-                    joined_B[row], cosines_B[row], is_first_B[row] = own_B[best], cosine, False
+            best = new[within_BB[row, new].argmax()] if len(new) else row
+            cosine = within_BB[row, best] if len(new) else -1.0
+            if cosine >= threshold - _ROUNDING and cosine > cosines_B[row]:
+                joined_B[row], cosines_B[row], is_first_B[row] = own_B[best], cosine, False
             if is_first_B[row]:
-                new.append(row)
+                new = np.append(new, row)
         joined_B[is_first_B], cosines_B[is_first_B] = own_B[is_first_B], 1
         num_unknown += int((~block_BD.any(axis=1)).sum())
         firsts.append(joined_B)
         similarities.append(np.minimum(cosines_B, 1))
-        if new:
+        if len(new):
             file.add(block_BD[new])
             numbers_L = np.concatenate([numbers_L, own_B[new]])
         start += len(part)
