@@ -41,6 +41,7 @@ def test_the_public_names_are_these():
         "__version__",
         "clean",
         "docstring_pairs",
+        "distill",
         "docstring_rows",
         "docstring_texts",
         "duplicates",

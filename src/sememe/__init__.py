@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sememe.models.onehot.config import OneHotConfig as OneHotConfig
     from sememe.models.onehot.model import OneHot as OneHot
     from sememe.models.registry import load as load
+    from sememe.models.sentence.distillation import distill as distill
     from sememe.models.sentence.model import SentenceModel as SentenceModel
     from sememe.models.sif.model import SIF as SIF
     from sememe.models.static.loop import Evaluate as Evaluate
@@ -99,6 +100,7 @@ _HOMES = {
     "Word2VecConfig": "models.word2vec.config",
     "clean": "text.cleaning.running",
     "docstring_pairs": "examples.docstring_tasks",
+    "distill": "models.sentence.distillation",
     "docstring_rows": "examples.docstring_tasks",
     "docstring_texts": "examples.docstring_tasks",
     "duplicates": "search.duplicates",

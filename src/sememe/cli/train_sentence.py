@@ -8,11 +8,21 @@ from typing import Annotated, Any, Literal
 import typer
 
 from sememe.cli import training
-from sememe.cli.options import Column, Model, SkipBad, columns_of, expand, paths_of
-from sememe.cli.program import echo, examples, needed, print_json, remark
+from sememe.cli.options import (
+    Column,
+    Json,
+    Model,
+    Quiet,
+    SkipBad,
+    columns_of,
+    expand,
+    paths_of,
+)
+from sememe.cli.program import app, echo, examples, needed, print_json, remark
 from sememe.localization import translate
-from sememe.models.sentence.config import SentenceConfig
+from sememe.models.sentence.config import DistillConfig, SentenceConfig
 from sememe.progress import Reporter
+from sememe.text.settings import TextSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,3 +111,50 @@ def sentence(
         echo(translate(f"dev pairs: Spearman {100 * found:.1f}"))
     elif (found := metrics.get("validation_ranking_accuracy")) is not None:
         echo(translate(f"held-out examples: {found:.1%} of the right texts are the nearest"))
+
+
+@app.command(
+    epilog=examples(
+        "sememe distill runs/sentences --out runs/static",
+        "sememe distill all-MiniLM-L6-v2 my-texts/ --words 20000 --out runs/static",
+        "sememe distill bge-small-zh news.jsonl --language zh --dim 128 --out runs/static-zh",
+    )
+)
+@expand(config="Distillation", text="Text")
+def distill(
+    model: Model,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="CORPUS",
+            help="Text files, folders or patterns to train on; default: no training.",
+            show_default=False,
+        ),
+    ] = None,
+    out: training.Out = None,
+    overwrite: training.Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    *,
+    config: DistillConfig,
+    text: TextSettings,
+) -> None:
+    """Distill a sentence encoder into token vectors, hundreds of times as fast.
+
+    Each token gets the vector that the encoder gives for it alone. With a
+    corpus, the vectors are then trained to agree with the encoder on its
+    sentences. sentence-transformers and model2vec open the result.
+
+    In Python: sememe.distill("runs/sentences", "text.txt").
+    """
+    from sememe.models.sentence.distillation import distill as distilled
+
+    out = needed(out)
+    student = distilled(
+        model, paths_of(corpus), out=out, overwrite=overwrite, text=text, config=config,
+        progress=Reporter(quiet=quiet),
+    )  # fmt: skip
+    if json:
+        print_json({"path": str(out), "dim": student.dim, **student.distilled})
+        return
+    remark(f"Saved a sentence encoder of {student.dim} dimensions to {out}", quiet)

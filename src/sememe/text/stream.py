@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -148,6 +148,7 @@ def _is_text(item: Any) -> bool:
 
 
 _MOST_NAMES = 10
+_TEXTS_AT_ONCE = 1_024
 _NUM_READ = 100  # items of a list that show whether it holds texts
 
 
@@ -221,12 +222,17 @@ def segmenter(settings: TextSettings, workers: int) -> Iterator[Callable[[Docume
 
 
 def cut_texts(texts: Iterable[str], settings: TextSettings) -> Iterator[list[list[str]]]:
-    """The sentences of words of each text; one by one, because a batch drops empty texts."""
+    """The sentences of words of each text, empty ones included."""
+    remaining = iter(texts)
     with segmenter(settings, 1) as cut:
-        for text in texts:
-            data = text.encode("utf-8", "replace")
-            records = cut(DocumentBatch(data, np.array([len(data)]), None))
-            yield [sentence for document in decode_documents(records.data) for sentence in document]
+        while some := list(islice(remaining, _TEXTS_AT_ONCE)):
+            data = [text.encode("utf-8", "replace") for text in some]
+            ends = np.cumsum([len(own) for own in data])
+            # A batch drops texts without words: the label of a text is its index.
+            names = [str(index) for index in range(len(some))]
+            records = cut(DocumentBatch(b"".join(data), ends, names))
+            kept = dict(zip(records.labels or (), decode_documents(records.data), strict=True))
+            yield from (kept.get(name, []) for name in names)
 
 
 def _from_iterable(

@@ -237,7 +237,15 @@ class WordVectors(Model):
             raise OptionError(f"Word vectors are pooled by mean or max, not by {pool!r}.")
         _check_layers(layers)
         found_ND = np.zeros((len(texts), self.dim), np.float32)
-        for row_D, words in zip(found_ND, self._segment(texts), strict=True):
+        cut = self._segment(texts)
+        if pool == "mean" and not self.has_subwords and not self.is_one_hot:
+            from sememe.vectors.kernels import mean_rows
+
+            ids = np.array([self.vocabulary.find(word) for own in cut for word in own], np.int32)
+            ends = np.cumsum([len(own) for own in cut], dtype=np.int64)
+            mean_rows(ends, ids, self.vectors.reshape(-1), self.dim, found_ND)
+            return found_ND
+        for row_D, words in zip(found_ND, cut, strict=True):
             if words:
                 row_D[:] = self[words].mean(0) if pool == "mean" else self[words].max(0)
         return found_ND

@@ -135,8 +135,11 @@ def embed_texts(
         pooled = [_all_tokens(own).max(0)[None] for own in found]
     else:
         pooled = [
-            _weighted(network, tokenizer, texts[first : first + _TEXTS_AT_ONCE], layers, pool)
-            for first in range(0, len(texts), _TEXTS_AT_ONCE)
+            pooled_ids(network, tokenizer, tokenizer.ids_batch(some), layers, pool)
+            for some in (
+                texts[first : first + _TEXTS_AT_ONCE]
+                for first in range(0, len(texts), _TEXTS_AT_ONCE)
+            )
         ]
     return np.concatenate(pooled) if pooled else np.empty((0, network.config.width), np.float32)
 
@@ -146,14 +149,18 @@ def _all_tokens(own: TextVectors) -> np.ndarray:
     return np.concatenate([own.vectors_TD, *special])
 
 
-def _weighted(
-    network: Network, tokenizer: SubwordTokenizer, texts: Sequence[str], layers: Choice, pool: str
+def pooled_ids(
+    network: Network,
+    tokenizer: SubwordTokenizer,
+    ids: Sequence[Sequence[int]],
+    layers: Choice = "last",
+    pool: str = "mean",
 ) -> np.ndarray:
-    """Mean or [CLS] pooling as a weighted sum over the tokens of all windows of a text.
+    """Mean or [CLS] pooling of texts given as token ids, over the tokens of all their windows.
 
     Equal to pooling the result of `token_vectors`, without splitting the vectors by text.
     """
-    cuts, rows = _windowed(network, tokenizer, tokenizer.ids_batch(texts))
+    cuts, rows = _windowed(network, tokenizer, ids)
     texts_B = np.repeat(np.arange(len(cuts)), [len(own) for own in cuts])
     weights = [
         _pool_weights(row, window, len(own), own[-1].last, pool)
@@ -167,7 +174,7 @@ def _weighted(
         starts_B = np.cumsum([0, *(len(weights[index]) for index in group[:-1])])
         sums_BD = np.add.reduceat(vectors_ND * weights_N[:, None], starts_B, axis=0)
         if pooled is None:
-            pooled = np.zeros((len(texts), sums_BD.shape[1]), np.float32)
+            pooled = np.zeros((len(ids), sums_BD.shape[1]), np.float32)
         np.add.at(pooled, texts_B[group], sums_BD)
     assert pooled is not None
     return pooled

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sememe.errors import OptionError
-from sememe.options import option
+from sememe.options import Config, option
 from sememe.training.config import TrainingConfig
 
 Objective = Literal["auto", "simcse", "neighbors", "titles", "tsdae"]
@@ -86,3 +86,19 @@ class SentenceConfig(TrainingConfig):
                 f"matryoshka must be numbers of dimensions such as 64,128, not {self.matryoshka!r}."
             )
         return tuple(sorted({int(part) for part in parts}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillConfig(Config):
+    """The options of distillation."""
+
+    dim: int = option(256, "Dimensions of a vector; 0: the teacher's.", 0, 10_000)
+    a: float = option(1e-4, "Weight of a token: a ÷ (a + its probability).", 1e-9, 1)
+    words: int = option(0, "Frequent words of the corpus that become tokens.", 0, 1_000_000)
+    sentences: int = option(
+        50_000, "Sentences to train on, at random; 0: no training.", 0, 10_000_000
+    )
+    epochs: int = option(10, "Passes over these sentences.", 1, 10_000)
+    batch_size: int = option(256, "Sentences per step.", 1, 100_000)
+    learning_rate: float = option(1e-3, "Learning rate of Adam.", 1e-9, 10)
+    seed: int = option(1, "Random seed.", 0, 2**63 - 1)

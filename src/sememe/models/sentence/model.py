@@ -118,6 +118,7 @@ class SentenceModel(Model):
     prompts: dict[str, str]
     default_prompt: str
     is_normalized: bool
+    distilled: Mapping[str, Any] = {}  # the teacher and the options of a distillation
 
     def __init__(
         self,
@@ -294,6 +295,19 @@ class SentenceModel(Model):
         """How many texts are longer than the network reads at once."""
         return 0 if self.is_static else self.base.num_longer(texts)
 
+    def embed_ids(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """One vector per text given as token ids, before normalization, on a BERT."""
+        from sememe.models.language.features import pooled_ids
+
+        if "max" in self.pools:
+            raise OptionError("Token ids are pooled by mean or cls, not by max.")
+        network, tokenizer = self.base.network, self.base.tokenizer
+        parts = [pooled_ids(network, tokenizer, ids, pool=own) for own in self.pools]
+        vectors_ND = np.concatenate(parts, axis=1)
+        for layer in self.dense:
+            vectors_ND = layer.apply(vectors_ND)
+        return vectors_ND
+
     @property
     def words(self) -> WordVectors:
         """The input vectors of whole words, from the network's table."""
@@ -368,6 +382,8 @@ class SentenceModel(Model):
                 self._write_parts(scratch)
             manifest = {"text": self.text.to_dict(), **told, "kind": self.kind, "format": FORMAT}
             manifest |= self._facts() | {"default_prompt": self.default_prompt}
+            if self.distilled:
+                manifest["distillation"] = dict(self.distilled)
             if self.history:
                 self.history.save(scratch / _HISTORY)
                 manifest |= {
@@ -382,6 +398,8 @@ class SentenceModel(Model):
         if self.is_static:
             base.tokenizer.save(scratch)
             write_tensors(scratch / _TENSORS, base.tensors(), metadata={"format": "pt"})
+            if base.unknown_id is not None:  # model2vec opens the folder, too
+                write_json(scratch / "config.json", base.model2vec_config(self.is_normalized))
             return {"provenance": provenance()}
         if self._max_length is None:
             raise OptionError(
@@ -456,6 +474,7 @@ class SentenceModel(Model):
             model.text = TextSettings.from_dict(kept)
             if not model.is_static:
                 model.base.text = model.text
+        model.distilled = part_of(manifest, "distillation")
         if "training" in manifest and (folder / _HISTORY).is_file():
             with read_errors(folder / MANIFEST):
                 model.config = SentenceConfig(**manifest["training"] | _ELSEWHERE)

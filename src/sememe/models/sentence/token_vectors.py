@@ -6,6 +6,7 @@ N tokens of all texts, D dimensions, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from sememe.errors import ArtifactError
 from sememe.storage.tensors import read_tensors
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.vectors.kernels import mean_rows
 
 _TENSORS = "model.safetensors"
 _TEXTS_AT_ONCE = 4_096
@@ -26,7 +28,9 @@ class TokenVectors:
         self, tokenizer: SubwordTokenizer, table_VD: np.ndarray, unknown_id: int | None = None
     ) -> None:
         """`unknown_id` is the token to skip, if there is one."""
-        self.tokenizer, self.table_VD, self.unknown_id = tokenizer, table_VD, unknown_id
+        self.tokenizer, self.unknown_id = tokenizer, unknown_id
+        self.table_VD = np.ascontiguousarray(table_VD, np.float32)
+        self._flat_table = self.table_VD.reshape(-1)
 
     @classmethod
     def load(cls, folder: Path, *, is_model2vec: bool) -> TokenVectors:
@@ -67,18 +71,21 @@ class TokenVectors:
         means_ND = np.zeros((len(texts), self.dim), np.float32)
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             ids = self.tokenizer.ids_batch(texts[first : first + _TEXTS_AT_ONCE])
+            ends = np.cumsum([len(own) for own in ids])
+            flat = np.array(list(chain.from_iterable(ids)), np.int32)
             if self.unknown_id is not None:
-                ids = [[one for one in own if one != self.unknown_id] for own in ids]
-            lengths = np.array([len(own) for own in ids], np.int64)
-            has_some = np.flatnonzero(lengths)
-            if not len(has_some):
-                continue
-            flat_N = np.fromiter((one for own in ids for one in own), np.int64, lengths.sum())
-            starts = (np.cumsum(lengths) - lengths)[has_some]
-            sums = np.add.reduceat(self.table_VD[flat_N], starts, axis=0)
-            means_ND[first + has_some] = sums / lengths[has_some, None]
+                is_known = flat != self.unknown_id
+                flat, ends = flat[is_known], np.concatenate([[0], np.cumsum(is_known)])[ends]
+            mean_rows(ends, flat, self._flat_table, self.dim, means_ND[first : first + len(ids)])
         return means_ND
 
     def tensors(self) -> dict[str, Any]:
         """What a StaticEmbedding module keeps."""
-        return {"embedding.weight": self.table_VD}
+        return {"embedding.weight" if self.unknown_id is None else "embeddings": self.table_VD}
+
+    def model2vec_config(self, is_normalized: bool) -> dict[str, Any]:
+        """The config.json of a model2vec folder."""
+        return {
+            "model_type": "model2vec", "architectures": ["StaticModel"], "hidden_dim": self.dim,
+            "normalize": is_normalized, "seq_length": 1_000_000,
+        }  # fmt: skip

@@ -284,6 +284,13 @@ class SubwordTokenizer:
 
     # ---- files ------------------------------------------------------------------------------
 
+    @classmethod
+    def from_json(cls, content: str) -> SubwordTokenizer:
+        """The tokenizer of a tokenizer.json."""
+        from tokenizers import Tokenizer
+
+        return cls(Tokenizer.from_str(content))
+
     def to_json(self) -> str:
         """The tokenizer as the content of tokenizer.json."""
         return self._engine.to_str()
