@@ -2,10 +2,12 @@
 
     python benchmarks/embedding.py MODEL TEXTS [--threads 2] [--rounds 7] [--num 1000]
 
-MODEL is a sentence-transformers folder of a BERT (all-MiniLM-L6-v2, for example), TEXTS a file with
-one sentence per line. Every program reads the same sentences alternately, with the same number of
-threads; the medians of the rounds are printed, with CPU seconds, which other programs on the
-machine disturb less. The peers are imported where they are installed, and left out elsewhere.
+MODEL is a sentence-transformers folder of a BERT (all-MiniLM-L6-v2, for example), or one of static
+token vectors, which is compared with model2vec instead; TEXTS is a file with one sentence per line.
+sememe computes a BERT in float32, in bf16 if the CPU has it, and as an int8 graph of onnxruntime.
+Every program reads the same sentences alternately, with the same number of threads; the medians of
+the rounds are printed, with CPU seconds, which other programs on the machine disturb less. The
+peers are imported where they are installed, and left out elsewhere.
 Vectors are compared with those of sentence-transformers.
 """
 
@@ -36,6 +38,33 @@ def with_sememe(model: str) -> Embed:
 
     opened = sememe.load(model)
     return lambda texts: unit(opened.embed(texts))
+
+
+def with_bf16(model: str) -> Embed:
+    """The same in bf16."""
+    import sememe
+
+    opened = sememe.load(model).in_precision("bf16")
+    return lambda texts: unit(opened.embed(texts))
+
+
+def with_int8(model: str) -> Embed:
+    """An int8 graph of onnxruntime, opened by sememe."""
+    import sememe
+    from sememe.models.registry import convert
+
+    folder = Path(tempfile.mkdtemp(), "int8")
+    convert(model, folder, "onnx", int8=True)
+    opened = sememe.load(folder)
+    return lambda texts: unit(opened.embed(texts))
+
+
+def with_model2vec(model: str) -> Embed:
+    """`StaticModel.encode`, in one process."""
+    from model2vec import StaticModel
+
+    opened = StaticModel.from_pretrained(model)
+    return lambda texts: unit(opened.encode(texts, use_multiprocessing=False))
 
 
 def with_sentence_transformers(model: str) -> Embed:
@@ -138,11 +167,21 @@ def main() -> None:
     lines = Path(asked.texts).read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line.strip()][: asked.num]
     programs: dict[str, Embed] = {"sememe": with_sememe(asked.model)}
+    is_static = not Path(asked.model, "1_Pooling").is_dir()
+    if is_static and importlib.util.find_spec("model2vec"):
+        programs["model2vec"] = with_model2vec(asked.model)
+    if not is_static:
+        from sememe.training.device import multiplies_bf16
+
+        if multiplies_bf16():
+            programs["sememe bf16"] = with_bf16(asked.model)
+        if importlib.util.find_spec("onnxruntime"):
+            programs["sememe int8"] = with_int8(asked.model)
     if importlib.util.find_spec("sentence_transformers"):
         programs["sentence-transformers"] = with_sentence_transformers(asked.model)
-    if importlib.util.find_spec("transformers"):
+    if not is_static and importlib.util.find_spec("transformers"):
         programs["transformers"] = with_transformers(asked.model)
-    if importlib.util.find_spec("onnxruntime"):
+    if not is_static and importlib.util.find_spec("onnxruntime"):
         programs["onnxruntime"] = with_onnxruntime(asked.model, asked.threads)
     expected_ND = None
     for name, embed in programs.items():  # warms up as well

@@ -435,6 +435,13 @@ class Model(Estimator):
         """Move the model to a device (cpu, cuda, auto) and return it; word vectors stay put."""
         return self
 
+    def in_precision(self, name: str) -> Any:
+        """Compute vectors in fp32 or, on a network, in bf16; return the model."""
+        if name != "fp32":
+            title = KINDS[self.kind].title
+            raise OptionError(f"A {title} computes in fp32: leave out precision {name}.")
+        return self
+
     own_pool = "mean"  # how `embed` makes one vector of many, unless `pool` says otherwise
 
     def prompt(self, role: str = "") -> str:

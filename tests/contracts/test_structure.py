@@ -23,8 +23,8 @@ PROGRAMS = {
 # Heavy or optional libraries, and parts of the standard library that take long to import.
 LAZY_LIBRARIES = {
     "IPython", "bm25s", "filelock", "ftfy", "h5py", "importlib", "jinja2", "matplotlib", "numba",
-    "numpy", "pandas", "platformdirs", "polars", "py3langid", "pyarrow", "regex", "rich", "rjieba",
-    "sacrebleu", "safetensors",
+    "numpy", "onnx", "onnxruntime", "pandas", "platformdirs", "polars", "py3langid", "pyarrow",
+    "regex", "rich", "rjieba", "sacrebleu", "safetensors",
     "scipy", "sklearn", "tensorboard", "threadpoolctl", "tokenizers", "torch", "transformers",
     "usearch", "zstandard",
 }  # fmt: skip
@@ -39,6 +39,8 @@ LAZY_PARTS = (
     "sememe.storage.tensors.num_weights",  # NumPy, which a list of options does not need
     "sememe.training.run.check_tensorboard",  # these load PyTorch
     "sememe.models.huggingface.folder.convert_pickles",
+    "sememe.models.huggingface.folder.load_network",
+    "sememe.models.huggingface.onnx",
 )
 
 

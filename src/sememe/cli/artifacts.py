@@ -92,6 +92,8 @@ def _flatten(content: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]
         "sememe convert downloads/bert-base-chinese bert-zh",
         "sememe convert runs/ngram model.arpa.gz",
         "sememe convert model.arpa runs/ngram",
+        "sememe convert all-MiniLM-L6-v2 minilm-int8 --format onnx --int8",
+        "sememe convert runs/sentences model.onnx",
     ),
 )
 def convert_artifact(
@@ -105,7 +107,9 @@ def convert_artifact(
         ),
     ],
     format: Annotated[
-        Literal["word2vec", "word2vec-binary", "glove", "fasttext", "floret", "arpa", "folder"]
+        Literal[
+            "word2vec", "word2vec-binary", "glove", "fasttext", "floret", "arpa", "onnx", "folder"
+        ]
         | None,
         typer.Option("--format", help="Output format; default: from the extension of TO."),
     ] = None,
@@ -117,6 +121,7 @@ def convert_artifact(
     space: Annotated[
         str | None, typer.Option(help='Replace spaces inside words by this, such as "_".')
     ] = None,
+    int8: Annotated[bool, flag("--int8", help="Quantize the weights of an ONNX graph.")] = False,
     overwrite: Annotated[bool, flag("--overwrite", help="Replace an existing TO.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -134,12 +139,16 @@ def convert_artifact(
     A BERT or GPT folder becomes one that sememe and transformers open:
     pickled weights become safetensors, shards are merged, and a bare
     vocabulary becomes a complete tokenizer.
+
+    A BERT, a sentence encoder or a fine-tuned BERT becomes ONNX: with
+    --format onnx a folder that sememe opens and computes with onnxruntime,
+    with a name in .onnx the graph alone. --int8 prints what it costs.
     """
     from sememe.models.registry import convert
 
     written = convert(
         source, target, format, limit=limit, errors=errors, space=space,
-        overwrite=overwrite, progress=Reporter(quiet=quiet),
+        int8=int8, overwrite=overwrite, progress=Reporter(quiet=quiet),
     )  # fmt: skip
     if json:
         print_json({"path": str(Path(target)), "format": written.format, **written.sizes})

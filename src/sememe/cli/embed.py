@@ -87,6 +87,9 @@ def embed(
     encoding: Annotated[str, typer.Option(help="Encoding of the input file.")] = "utf-8",
     limit: Limit = None,
     device: Device = "auto",
+    precision: Annotated[
+        Literal["fp32", "bf16"], typer.Option(help="Precision of a BERT or GPT; bf16 is faster.")
+    ] = "fp32",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -107,7 +110,7 @@ def embed(
         check_vector_file(out, overwrite=overwrite, has_words=pool == "words")
     reporter = Reporter(quiet=quiet)
     files, texts = _files_or_texts(inputs, reporter)
-    opened: Model = load(model, limit, device=device)
+    opened: Model = load(model, limit, device=device).in_precision(precision)
     opened.require("embed_words" if pool == "words" else "embed")
     if language and language != opened.text.language:
         opened.text = replace(opened.text, language=language, dictionary="")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # The commands by purpose, in the order in which a newcomer needs them; then those of groups.
 PANELS = {
-    "Train": ("ladder", "train"),
+    "Train": ("ladder", "train", "distill"),
     "Prepare a corpus": ("clean",),
     "Search and group": ("search", "duplicates", "topics"),
     "Use word vectors": ("neighbors", "analogy", "similarity", "odd"),
@@ -46,8 +46,8 @@ PANELS = {
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _IN_GROUPS = (
-    "word2vec", "fasttext", "classifier", "glove", "counts", "onehot", "elmo", "ulmfit", "ngram",
-    "nnlm", "tokenizer", "bert", "gpt", "seq2seq", "transformer",
+    "word2vec", "fasttext", "classifier", "glove", "counts", "onehot", "sif", "elmo", "ulmfit",
+    "ngram", "nnlm", "tokenizer", "bert", "gpt", "seq2seq", "transformer",
     "classify", "pairs", "regress", "choose", "tag", "answer",
     "words", "labels", "glue", "squad", "ner", "texts", "features", "perplexity", "senses",
     "retrieval", "sts",

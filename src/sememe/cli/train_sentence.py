@@ -147,7 +147,7 @@ def distill(
 
     In Python: sememe.distill("runs/sentences", "text.txt").
     """
-    from sememe.models.sentence.distillation import distill as distilled
+    from sememe import distill as distilled
 
     out = needed(out)
     student = distilled(

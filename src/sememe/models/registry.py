@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,6 +20,7 @@ from sememe.errors import ArtifactError, OptionError, UnsupportedError, WriteErr
 from sememe.machine import imported
 from sememe.models.huggingface.layout import (
     CONFIG,
+    GRAPH,
     TENSORS,
     find_bilm,
     finetuned_for,
@@ -38,6 +41,9 @@ from sememe.storage.folder import (
     reads_artifact,
     verify,
     write_errors,
+    write_file,
+    write_folder,
+    write_json,
 )
 from sememe.storage.tensors import num_weights, tensor_shapes
 from sememe.vectors import WordVectors, convert as convert_vectors, load as load_vectors
@@ -363,10 +369,11 @@ class Converted(NamedTuple):
     told: str
 
 
-_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "floret", "arpa", "folder")
+_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "floret", "arpa", "onnx", "folder")
 _ENDINGS = {
     ".txt": "word2vec", ".vec": "word2vec", ".w2v": "word2vec", ".bin": "word2vec-binary",
     ".ftz": "fasttext", ".floret": "floret", ".arpa": "arpa",
+    ".onnx": "onnx",
 }  # fmt: skip
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
@@ -379,17 +386,23 @@ def convert(
     limit: int | None = None,
     errors: Literal["strict", "replace"] = "strict",
     space: str | None = None,
+    int8: bool = False,
     overwrite: bool = False,
     progress: Reporter = SILENT,
 ) -> Converted:
     """Write what is at `source` in another format: a sememe folder, or a file of another tool.
 
     Without a format, the ending of `target` decides. `limit`, `errors` and `space` (the character
-    that replaces spaces inside words) apply to vectors. `overwrite` replaces what is at `target`.
+    that replaces spaces inside words) apply to vectors, `int8` to ONNX. `overwrite` replaces what
+    is at `target`.
     """
     source, target = Path(source), str(target)
     if not overwrite and (Path(target).is_file() or any(Path(target).glob("*"))):
         raise WriteError(f"{target} exists; choose another name, or replace it with --overwrite.")
+    if (format or _format_of(target)) == "onnx":
+        return _convert_onnx(source, target, int8, progress)
+    if int8:
+        raise OptionError("int8 is a precision of ONNX: convert to a name that ends in .onnx.")
     written = _write_as(source, target, format, limit, errors, space, progress)
     if written.format == "folder" and source.is_dir():
         with write_errors(Path(target)):
@@ -487,3 +500,34 @@ def _convert_network(source: Path, target: str, format: str) -> Converted:
         load(source).save(target)
     num_tensors = sum(len(tensor_shapes(file)) for file in Path(target).glob("*.safetensors"))
     return Converted(format, {"tensors": num_tensors}, f"{num_tensors:,} tensors")
+
+
+def _convert_onnx(source: Path, target: str, int8: bool, progress: Reporter) -> Converted:
+    """Write a BERT, or what is built on one, for onnxruntime: a graph, or a folder that has one."""
+    if network_kind(source) != "bert":
+        raise OptionError(f"{source} is not a BERT or built on one: it cannot become ONNX.")
+    name = "int8" if int8 else "float32"
+    write = imported("sememe.models.huggingface.onnx", "write_graph")
+    load_network = imported("sememe.models.huggingface.folder", "load_network")
+    if Path(target).suffix == ".onnx":
+        with write_file(target) as scratch:
+            write(load_network(source), scratch, int8=int8)
+        size = Path(target).stat().st_size
+        return Converted("onnx", {"precision": name, "size": size}, f"a graph in {name}")
+    plain, facts = load(source), {"precision": name}
+    with tempfile.TemporaryDirectory() as place, write_folder(target) as scratch:
+        plain.save(Path(place) / "model")
+        shutil.copytree(Path(place) / "model", scratch, dirs_exist_ok=True)
+        write(load_network(scratch), scratch / GRAPH, int8=int8)
+        if "embed" in plain.capabilities:
+            progress.note("Comparing vectors and speed with those of the original.")
+            compare = imported("sememe.models.huggingface.onnx", "compare")
+            facts |= compare(plain, load(scratch))
+        write_json(scratch / MANIFEST, manifest_in(scratch) | {"onnx": facts})
+    told = f"an ONNX graph in {name}"
+    if "rank_correlation" in facts:
+        told += (
+            f" (cosine to the original {facts['cosine']:.4f}, rank correlation of similarities "
+            f"{facts['rank_correlation']:.4f}, {facts['speed_ratio']:.2f} times as fast)"
+        )
+    return Converted("onnx", facts, told)

@@ -242,6 +242,8 @@ class TokenNetwork(nn.Module):
         self.untrained: frozenset[str] = frozenset()
         # The maximum length of its training: later positions are untrained.
         self.seen_length = config.max_length
+        # What computes `encode` instead of the blocks where no gradients are needed, if anything.
+        self.engine: Any = None
 
     def embed(self, ids_N: Tensor, segments_N: Tensor | None, positions_N: Tensor) -> Tensor:
         """The input of the first block, (N, D)."""
@@ -256,6 +258,9 @@ class TokenNetwork(nn.Module):
         wanted_M: Tensor | None = None,
     ) -> Tensor:
         """Vectors of concatenated tokens, (N, D), or of the wanted ones, (M, D)."""
+        if self.engine is not None and not torch.is_grad_enabled():
+            found_ND: Tensor = self.engine.encode(ids_N, segments_N, rows)
+            return found_ND if wanted_M is None else found_ND.index_select(0, wanted_M)
         return self.norm(self.stack(self.embed(ids_N, segments_N, positions_N), rows, wanted_M))
 
     def encode_layers(

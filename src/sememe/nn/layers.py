@@ -237,6 +237,18 @@ def cast_at_once(layers: Sequence[Linear | LayerNorm], dtype: torch.dtype) -> It
             layer.cast = None
 
 
+def keep_cast(network: nn.Module, dtype: torch.dtype) -> None:
+    """Keep the weights of a network in a precision, so that `forward` need not cast them."""
+    for layer in network.modules():
+        if isinstance(layer, Linear | LayerNorm):
+            own = (layer.weight, layer.bias)
+            layer.cast = None
+            if dtype != torch.float32:
+                weight, bias = (None if part is None else part.detach().to(dtype) for part in own)
+                assert weight is not None
+                layer.cast = weight, bias
+
+
 def sinusoidal_table(num_positions: int, width: int) -> Tensor:
     """The sine and cosine of each position, interleaved by dimension (Vaswani et al. 2017, 3.5).
 

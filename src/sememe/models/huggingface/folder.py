@@ -31,6 +31,7 @@ from sememe.models.gpt.config import GPTConfig
 from sememe.models.gpt.network import GPTNetwork
 from sememe.models.huggingface.layout import (
     CONFIG,
+    GRAPH,
     INDEX,
     PICKLES,
     TENSORS,
@@ -39,6 +40,7 @@ from sememe.models.huggingface.layout import (
     network_kind,
     to_huggingface,
 )
+from sememe.models.huggingface.onnx import ONNXEngine
 from sememe.models.language.model import FORMAT
 from sememe.storage.folder import (
     check_replaceable,
@@ -343,6 +345,8 @@ def load_network(folder: str | Path) -> Network:
     network = BERTNetwork(config) if isinstance(config, BERTConfig) else GPTNetwork(config)
     fill(network, weights)
     network.seen_length = _seen_length(folder, config)
+    if (folder / GRAPH).is_file():
+        network.engine = ONNXEngine(folder / GRAPH)
     return network.eval()
 
 

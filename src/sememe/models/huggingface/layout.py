@@ -14,6 +14,7 @@ from sememe.models.gpt.config import GPTConfig
 from sememe.storage.folder import MANIFEST, manifest_in, read_errors, read_json
 
 CONFIG = "config.json"
+GRAPH = "model.onnx"  # what computes vectors instead of the weights, if it is there
 TENSORS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = "pytorch_model*.bin"

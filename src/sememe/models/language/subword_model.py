@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 
 from sememe.contract import Attention, WordsInContext
 from sememe.errors import ArtifactError, OptionError
@@ -19,6 +20,7 @@ from sememe.models.huggingface.folder import kind_of, load_folder, manifest_of, 
 from sememe.models.huggingface.layout import CONFIG
 from sememe.models.language.features import (
     attention_maps,
+    device_of,
     embed_texts,
     embed_words,
     known_tokens,
@@ -28,6 +30,7 @@ from sememe.models.language.features import (
 )
 from sememe.models.language.model import LanguageModel
 from sememe.models.language.texts import Metrics, Texts, open_texts, with_perplexity
+from sememe.nn.layers import keep_cast
 from sememe.options import changed
 from sememe.progress import Reporter, as_reporter
 from sememe.storage.folder import manifest_in, reads_artifact
@@ -35,6 +38,7 @@ from sememe.text import characters as ch
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 from sememe.training.config import PretrainingConfig
+from sememe.training.device import multiplies_bf16
 from sememe.training.distributed import joined
 from sememe.vectors import WordVectors
 
@@ -123,6 +127,20 @@ class SubwordModel(LanguageModel):
         """
         self.check_list(texts)
         return embed_texts(self.trained(), self.tokenizer, texts, layers=layers, pool=pool)
+
+    def in_precision(self, name: str) -> Self:
+        """Compute vectors in fp32 or bf16, if the device multiplies bfloat16 numbers."""
+        network = self.trained()
+        if name not in ("fp32", "bf16"):
+            raise OptionError(f"precision must be fp32 or bf16, not {name!r}.")
+        is_cpu = device_of(network).type == "cpu"
+        if name == "bf16" and network.engine is not None:
+            raise OptionError("An ONNX graph has its own precision: leave out precision bf16.")
+        if name == "bf16" and is_cpu and not multiplies_bf16():
+            raise OptionError("This CPU does not multiply bfloat16 numbers: take precision fp32.")
+        network.precision = torch.bfloat16 if name == "bf16" else torch.float32
+        keep_cast(network, network.precision)
+        return self
 
     def num_longer(self, texts: Sequence[str]) -> int:
         """How many texts have more tokens than the network reads at once."""

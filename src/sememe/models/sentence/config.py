@@ -95,7 +95,7 @@ class DistillConfig(Config):
     dim: int = option(256, "Dimensions of a vector; 0: the teacher's.", 0, 10_000)
     a: float = option(1e-4, "Weight of a token: a ÷ (a + its probability).", 1e-9, 1)
     words: int = option(0, "Frequent words of the corpus that become tokens.", 0, 1_000_000)
-    sentences: int = option(
+    train_sentences: int = option(
         50_000, "Sentences to train on, at random; 0: no training.", 0, 10_000_000
     )
     epochs: int = option(10, "Passes over these sentences.", 1, 10_000)

@@ -31,7 +31,7 @@ from sememe.text.settings import TextSettings
 from sememe.tokens.caching import open_or_build
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
-_HELD_OUT = 20  # one sentence of so many is not trained on
+_HELD_OUT = 20  # one sentence of 20 is not trained on
 _LONGEST_RUN = 10_000  # characters of Chinese without a space that become tokens
 
 
@@ -66,14 +66,14 @@ def distill(
     tokenizer, ids_V = _vocabulary(teacher.base.tokenizer, corpus, text, config, reporter)
     sentences = []
     if corpus is not None:
-        most = config.sentences or DistillConfig.sentences
+        most = config.train_sentences or DistillConfig.train_sentences
         found, _ = corpus_rows(corpus, "simcse", text, seed=config.seed, most=most)
         sentences = [row.texts[0] for row in found.rows]
     table_VE = _token_table(teacher, ids_V, reporter)
     known = tokenizer.ids_batch(sentences) if sentences else []
     weights_V = _weights(known, tokenizer, config.a)
     targets_SE = np.empty((0, table_VE.shape[1]), np.float32)
-    if sentences and config.sentences:
+    if sentences and config.train_sentences:
         with reporter.task("teacher", len(sentences), "sentences") as task:
             parts = []
             for first in range(0, len(sentences), 1_024):

@@ -24,6 +24,7 @@ from sememe.machine import provenance
 from sememe.models.fitting import Prepared, Request, fit
 from sememe.models.huggingface.folder import load_folder, write_network
 from sememe.models.huggingface.layout import network_kind
+from sememe.models.language.features import pooled_ids
 from sememe.models.registry import load
 from sememe.models.sentence.config import SentenceConfig
 from sememe.models.sentence.encoders import BackboneVectors
@@ -297,8 +298,6 @@ class SentenceModel(Model):
 
     def embed_ids(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
         """One vector per text given as token ids, before normalization, on a BERT."""
-        from sememe.models.language.features import pooled_ids
-
         if "max" in self.pools:
             raise OptionError("Token ids are pooled by mean or cls, not by max.")
         network, tokenizer = self.base.network, self.base.tokenizer
@@ -328,6 +327,14 @@ class SentenceModel(Model):
         """Move the network to a device."""
         if not self.is_static:
             self.base = self.base.to(device)
+        return self
+
+    def in_precision(self, name: str) -> Self:
+        """Compute in a precision, if the base is a network that has it."""
+        if self.is_static or isinstance(self.base, BackboneVectors):
+            super().in_precision(name)
+        else:
+            self.base.in_precision(name)
         return self
 
     @property
