@@ -40,7 +40,8 @@ LAZY_PARTS = (
     "sememe.training.run.check_tensorboard",  # these load PyTorch
     "sememe.models.huggingface.folder.convert_pickles",
     "sememe.models.huggingface.folder.load_network",
-    "sememe.models.huggingface.onnx",
+    "sememe.models.huggingface.onnx.write_graph",
+    "sememe.models.huggingface.onnx.compare",
 )
 
 
