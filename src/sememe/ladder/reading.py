@@ -112,7 +112,7 @@ def _one_hot(vectors: WordVectors, words: list[str]) -> Matrix:
 # ---- one vector a word --------------------------------------------------------------------------
 
 _AROUND = 12  # words on each side
-_CANDIDATES = 10_000
+CANDIDATES = 10_000
 _FEWEST_USES = 2
 _TEXTS_AT_ONCE = 512
 
@@ -168,7 +168,7 @@ class Uses:
         """The target words and all other sufficiently frequent ones, most frequent first."""
         seen = Counter(word for own in self.sentences for word in own.words)
         ids = self._frequent(word for word, num in seen.items() if num >= _FEWEST_USES)
-        kept = {word: i for word, i in ids.items() if i < _CANDIDATES} | self.asked
+        kept = {word: i for word, i in ids.items() if i < CANDIDATES} | self.asked
         return sorted(kept, key=kept.__getitem__)
 
     def of_static(self, vectors: WordVectors) -> WordVectors:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from sememe.errors import InputError
 from sememe.evaluation.question_files import BUILT_IN, Kind, read_questions
 from sememe.evaluation.words import evaluate_file, find_files, kind_in
 from sememe.ladder.reading import (
+    CANDIDATES,
     NO_SIMILARITY,
     NO_VECTORS,
     Reader,
@@ -24,6 +26,9 @@ from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText
 from sememe.progress import FEW
 from sememe.vectors.search import unit_rows
+from sememe.vectors.wordvectors import WordVectors
+
+_CHARACTER_SIZE = 100  # of the random vectors of characters
 
 _TITLES: dict[str, tuple[str, str, str]] = {
     "pairs": (
@@ -107,7 +112,24 @@ def chinese_questions(text: LadderText, min_count: int) -> list[FileQuestion]:
         return word_id >= 0 and bool(vocabulary.counts[word_id] >= min_count)
 
     found = _questions(find_files(BUILT_IN / "chinese"))
-    return [one for one in found if one.num_known(is_known) >= FEW]
+    kept = [one for one in found if one.num_known(is_known) >= FEW]
+    if kept:
+        asked = {word for one in kept for word in one.words if is_known(word)}
+        frequent = filter(is_known, islice(vocabulary, CANDIDATES))
+        _add_characters(kept, sorted(asked | {*frequent}))
+    return kept
+
+
+def _add_characters(questions: Sequence[FileQuestion], words: list[str]) -> None:
+    """Add a baseline that knows how words are written and nothing else: 稳定性 is 稳定 and 性."""
+    characters = {one: index for index, one in enumerate(sorted(set("".join(words))))}
+    table_CD = np.random.default_rng(1).standard_normal((len(characters), _CHARACTER_SIZE))
+    rows = [table_CD[[characters[one] for one in word]].mean(0) for word in words]
+    vectors = WordVectors(words, np.array(rows))
+    for one in questions:
+        score = 100 * evaluate_file(vectors, one.path, one.kind).value
+        baselines = one.task.baselines | {"random character vectors": round(score, 1)}
+        one.task = replace(one.task, baselines=baselines)
 
 
 def _questions(paths: Sequence[Path]) -> list[FileQuestion]:
