@@ -27,7 +27,7 @@ def of_corpus(text: str, objective: str, tmp_path: Path, language: str = "en", *
 
 
 def test_titles_and_bodies(tmp_path):
-    rows, objective = of_corpus(WIKI, "auto", tmp_path)
+    rows, objective = of_corpus(WIKI, "titles", tmp_path)
     assert objective == "titles" and rows.kind == "pairs"
     assert [row.texts[0] for row in rows.rows] == ["Cats", "Dogs", "Birds"]
     assert rows.rows[0].texts[1].endswith("Most cats are small.")
@@ -40,8 +40,9 @@ def test_neighboring_sentences_stay_in_their_document(tmp_path):
     assert not any("Most cats" in one and "Dogs" in two for one, two in pairs)
 
 
-def test_without_titles_auto_takes_neighbors(tmp_path):
+def test_auto_takes_neighbors_or_simcse(tmp_path):
     notes: list[str] = []
+    assert of_corpus("A cat sleeps.\nA dog runs.\n", "auto", tmp_path)[1] == "simcse"
     text = "A cat sleeps. It dreams of fish.\nA dog runs. It barks loudly.\n"
     _, objective = of_corpus(text, "auto", tmp_path, on_note=notes.append)
     assert objective == "neighbors" and "neighbors" in notes[0] and "A cat sleeps" in notes[-1]

@@ -71,18 +71,14 @@ def corpus_rows(
 ) -> tuple[SentenceRows, str]:
     """The examples of a corpus, at most this many at random, and the objective.
 
-    `auto` takes titles if most documents have a first line and a body, neighbors if most have
-    several sentences, and otherwise simcse.
+    `auto` takes neighbors if most documents have several sentences, otherwise simcse.
     """
     batches = (_documents(batch, settings) for batch in read(corpus, settings))
     documents = (document for batch in batches for document in batch)
     early = list(islice(documents, _LOOKED_AT))
     if objective == "auto":
-        num_titled = sum(_titled(lines) is not None for lines, _ in early)
         num_several = sum(len(sentences) > 1 for _, sentences in early)
         objective = "neighbors" if 2 * num_several > len(early) else "simcse"
-        if 2 * num_titled > len(early):
-            objective = "titles"
         on_note(f"Objective: {objective}; --objective takes another.")
     sample = _Sample(most, stream_key(seed, _SAMPLED))
     for lines, sentences in chain(early, documents):

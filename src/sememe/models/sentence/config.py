@@ -29,7 +29,8 @@ class SentenceConfig(TrainingConfig):
     accumulate: ClassVar[int] = 1  # type: ignore[misc]
 
     objective: Objective = option(
-        "auto", "What a corpus teaches; auto: titles, neighbors or simcse, by its documents."
+        "auto",
+        "What a corpus teaches; auto: neighbors, or simcse if documents are single sentences.",
     )
     pool: Pool = option("", "Pooling: mean, cls or max; default: the model's own, or mean.")
     dropout: float = option(

@@ -31,6 +31,7 @@ from sememe.training.weights import arrays_of, take_weights, tensors_in, weights
 
 _TOKENS_AT_ONCE = {"cuda": 65_536, "cpu": 4_096, "mps": 16_384}
 _WINDOW = 512  # words that a network without positions reads at once
+_WORD_RATE = 0.03  # of word vectors: few batches contain a given word
 
 
 def pooled(tokens_ND: Tensor, inputs: Inputs, pool: str) -> Tensor:
@@ -116,7 +117,8 @@ def _of_backbone(backbone: Backbone) -> Trainable:
 
     return Trainable(
         backbone.encoder, ids, coder.length, kept, backbone.description,
-        default_rate=backbone.encoder.default_rate, learn_rows=backbone.learn_rows,
+        default_rate=_WORD_RATE if backbone.network == "vectors" else backbone.encoder.default_rate,
+        learn_rows=backbone.learn_rows,
         fingerprints=backbone.fingerprints,
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from sememe.models.sentence.batches import Examples, SentenceBatches, encode_row
 from sememe.models.sentence.config import SentenceConfig
 from sememe.models.sentence.encoders import Trainable, open_encoder
 from sememe.models.sentence.objective import SentenceObjective, text_hash, vectors_of
-from sememe.training.device import Validation
+from sememe.training.device import Validation, choose_device
 from sememe.training.distributed import Processes
 from sememe.training.loop import Loop
 from sememe.training.run import TrainingRun, check_tensorboard
@@ -45,7 +45,8 @@ def with_negatives(
     A text that is almost as near as the right one, or belongs to an equal first text, is not taken.
     """
     anchors, positives = examples.columns[:2]
-    device = next(objective.parameters()).device
+    device = choose_device(objective.config.device)
+    objective.to(device)
     asked_ND, right_ND = (vectors_of(objective, side, device) for side in (anchors, positives))
     groups = np.unique([text_hash(ids) for ids in map(anchors.__getitem__, range(len(anchors)))],
                        return_inverse=True)[1]  # fmt: skip
