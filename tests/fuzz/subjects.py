@@ -101,6 +101,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "positions": lambda model: model.positions,
     "translate": lambda model: model.translate("the old dog", beam=2, max_extra=3),
     "predict": lambda model: model.predict(_ROWS.get(model.kind, TEXTS)),
+    "score_pairs": lambda model: model.score_pairs([("The cat sat.", "A dog ran.")]),
     "encoder": _encoder,
 }
 
@@ -246,6 +247,25 @@ def ask_store(kind: type[MappedStore], place: Path, questions: Sequence[str]) ->
     store = kind.open(place, verify=True)
     blocks = [[int(ids.sum()), int(ends.sum())] for ids, ends in store.blocks()]
     return {"content": [blocks, store.num_tokens]}
+
+
+def ask_index(model: Path, place: Path, questions: Sequence[str]) -> dict[str, Any]:
+    """Search an index by words, by vectors and by both."""
+    json.dumps(registry.describe(place), allow_nan=False)
+    index = sememe.Search.load(place, model)
+    found = [
+        [hit.id, hit.score, hit.text, hit.snippet.text]
+        for mode in ("lexical", "dense", "hybrid")
+        for hit in index.search("the old king", 3, mode=mode, where="number>=1")
+    ]
+    return {"content": found}
+
+
+def _make_index(root: Path, place: Path) -> None:
+    texts = sample_texts.english(4).split("\n\n")
+    rows = [{"id": f"r{n}", "text": text, "number": n} for n, text in enumerate(texts)]
+    model = root / "models" / "word2vec-skipgram-negative"
+    sememe.Search.build(rows, model, folder=place, passage=120, overlap=20, vectors="binary")
 
 
 def ask_ladder(place: Path, questions: Sequence[str]) -> dict[str, Any]:
@@ -577,6 +597,7 @@ MAKERS: dict[str, Callable[[Path, Path], Any]] = {
     "stopped-nnlm": _make_stopped_nnlm,
     "stopped-word2vec": _make_stopped_word2vec,
     "kernel-cache": _make_kernels,
+    "search-index": _make_index,
 }
 
 
@@ -634,6 +655,8 @@ def subjects(root: Path) -> dict[str, Subject]:
     }
     found += [Subject(name, *own, is_checked=True) for name, own in checked.items()]
     found.append(Subject("ladder", runs / "ladder", ask_ladder))
+    ask = partial(ask_index, models / "word2vec-skipgram-negative")
+    found.append(Subject("search-index", runs / "index", ask))
     return {subject.name: subject for subject in found}
 
 

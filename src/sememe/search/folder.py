@@ -39,11 +39,12 @@ from sememe.storage.folder import (
     write_folder,
     write_json,
 )
-from sememe.storage.tensors import RowWriter, map_rows, read_tensors, write_rows, write_tensors
+from sememe.storage.tensors import RowWriter, map_array, read_tensors, write_rows, write_tensors
 from sememe.text.settings import TextSettings
 from sememe.vectors.search import inverse_norms
 
 KIND, FORMAT = "search", 1
+_MODEL = ("path", "hash", "title", "stamp")  # what identifies a model
 _ROWS, _ARRAYS, _VECTORS, _BITS, _LEXICAL = (
     "rows.jsonl", "arrays.safetensors", "vectors.npy", "bits.npy", "lexical",
 )  # fmt: skip
@@ -70,15 +71,31 @@ class IndexFolder:
             )
             self._content = np.asarray(np.memmap(folder / _ROWS, np.uint8, "r")).data
             has_vectors = (folder / _VECTORS).is_file()
-            self.vectors_PD = map_rows(folder / _VECTORS) if has_vectors else None
+            self.vectors_PD = map_array(folder / _VECTORS, 2) if has_vectors else None
             self.bits_PW = (
-                map_rows(folder / _BITS).view(np.uint64) if (folder / _BITS).is_file() else None
+                map_array(folder / _BITS, 2).view(np.uint64) if (folder / _BITS).is_file() else None
             )
-            sizes = [len(own) for own in (self.vectors_PD, self.bits_PW) if own is not None]
-            is_whole = len(self._row_ends_R) and self._row_ends_R[-1] == len(self._content)
-            if not is_whole or any(size != self.num_passages for size in sizes):
-                raise ValueError("its files do not belong together")
+            self._check()
             self.first_P_of_R = np.searchsorted(self.row_P, np.arange(self.num_rows + 1))
+
+    def _check(self) -> None:
+        """Raise ValueError for damaged files, before they lead outside their arrays."""
+        ends, model = self._row_ends_R, self.manifest["model"]
+        own = [self.start_P, self.end_P, self.vectors_PD, self.bits_PW]
+        own += [self.inverse_P] if self.vectors_PD is not None else []
+        is_whole = (
+            len(ends) > 0 and len(self.row_P) > 0 and ends[-1] == len(self._content)
+            and ends[0] > 0 and (np.diff(ends) > 0).all() and (np.diff(self.row_P) >= 0).all()
+            and self.row_P[0] == 0 and self.row_P[-1] == len(ends) - 1
+            and all(len(one) == len(self.row_P) for one in own if one is not None)
+            and (self.vectors_PD is None or self.vectors_PD.dtype in (np.float32, np.int8))
+            and (self.bits_PW is None) == (self.config.vectors != "binary" or model is None)
+            and (self.vectors_PD is None) == (model is None)
+        )  # fmt: skip
+        if not is_whole:
+            raise ValueError("its files do not belong together")
+        if model is not None and {*map(type, map(model.__getitem__, _MODEL))} != {str}:
+            raise ValueError("it does not say which model it was built with")
 
     @property
     def num_rows(self) -> int:
@@ -103,7 +120,8 @@ class IndexFolder:
         for start, end in pairwise(bounds):
             try:
                 row = Row(**json.loads(str(self._content[start:end], "utf-8")))
-            except (ValueError, TypeError) as error:
+                row.check()
+            except (ValueError, TypeError, RecursionError) as error:
                 raise ArtifactError(f"{self.folder / _ROWS} is damaged ({error}).") from error
             yield row
 

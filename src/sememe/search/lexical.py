@@ -6,6 +6,7 @@ Chinese is segmented by rjieba, and the shorter words inside a long one count as
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -15,8 +16,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from sememe.errors import ArtifactError
 from sememe.search.ranking import top_scores
-from sememe.storage.folder import read_errors
+from sememe.storage.folder import open_regular, read_errors
+from sememe.storage.tensors import map_array
 from sememe.text.characters import is_han
 from sememe.text.documents import DocumentBatch
 from sememe.text.settings import TextSettings
@@ -24,6 +27,8 @@ from sememe.text.stream import segmenter
 from sememe.vectors.search import Found
 
 _TEXTS_AT_ONCE = 4_096
+_VOCABULARY = "vocab.index.json"
+_SMALL_SIZE, _BYTES_PER_WORD = 1 << 20, 512
 _SHORTEST = 3  # characters of a Chinese word that may hold shorter ones
 
 
@@ -100,6 +105,8 @@ class BM25:
         if not ids:
             return np.zeros(self._num_texts, np.float32)
         found: np.ndarray = self._engine.get_scores_from_ids(ids)
+        if not np.isfinite(found).all():
+            raise ArtifactError("The BM25 scores of the index are damaged: build it again.")
         return found
 
     def search(
@@ -122,7 +129,37 @@ class BM25:
         if not any(folder.iterdir()):
             return cls(None, num_texts, settings)
         with read_errors(folder):
-            engine = bm25s.BM25.load(folder, mmap=True)
-            if engine.scores["num_docs"] != num_texts:
-                raise ValueError("it is the index of other texts")
+            engine = bm25s.BM25()
+            engine.scores = {
+                name: map_array(folder / f"{name}.csc.index.npy", 1)
+                for name in ("data", "indices", "indptr")
+            } | {"num_docs": num_texts}
+            engine.vocab_dict = _vocabulary(folder, len(engine.scores["indptr"]))
+            engine.nonoccurrence_array = None
+            _check(engine, num_texts)
         return cls(engine, num_texts, settings)
+
+
+def _vocabulary(folder: Path, num_words: int) -> dict[str, int]:
+    """The words and their ids, unless the file is far too large."""
+    with open_regular(folder / _VOCABULARY) as file:
+        content = file.read(limit := max(_SMALL_SIZE, _BYTES_PER_WORD * num_words))
+    if len(content) == limit:
+        raise ValueError("it has too many words")
+    found: dict[str, int] = json.loads(content)
+    return found
+
+
+def _check(engine: Any, num_texts: int) -> None:
+    """Raise ValueError for damaged files, before they lead outside their arrays."""
+    data, indices, indptr = (engine.scores[name] for name in ("data", "indices", "indptr"))
+    is_typed = data.dtype == np.float32 and indices.dtype.kind == indptr.dtype.kind == "i"
+    is_flat = data.ndim == indices.ndim == indptr.ndim == 1 and len(data) == len(indices)
+    if not (is_typed and is_flat and len(indptr) > 1 and len(data)):
+        raise ValueError("its arrays are not those of an index")
+    is_inside = indices.min() >= 0 and indices.max() < num_texts
+    is_rising = indptr[0] == 0 and indptr[-1] == len(data) and (np.diff(indptr) >= 0).all()
+    ids = {*engine.vocab_dict.values()}
+    is_known = {*map(type, ids)} == {int} and 0 <= min(ids) <= max(ids) < len(indptr) - 1
+    if not (is_inside and is_rising and is_known):
+        raise ValueError("it is damaged, or the index of other texts")

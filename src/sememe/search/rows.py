@@ -42,6 +42,11 @@ class Row(NamedTuple):
     cells: Mapping[str, Any]  # its other columns, and its place in a file
     problem: str = ""
 
+    def check(self) -> None:
+        """Raise TypeError for what is no row."""
+        if (type(self.id), type(self.text), type(self.cells)) != (str, str, dict):
+            raise TypeError("a row has an id, a text and cells")
+
     def to_dict(self) -> dict[str, Any]:
         """The row as a line of rows.jsonl."""
         return {"id": self.id, "text": self.text, "cells": self.cells}

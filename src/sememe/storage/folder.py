@@ -27,6 +27,7 @@ from functools import wraps
 from io import BufferedReader
 from pathlib import Path
 from tempfile import mkdtemp
+from tokenize import TokenError  # by NumPy, for the header of a .npy file
 from typing import Any, ParamSpec, TypeVar
 
 from sememe.errors import ArtifactError, OptionError, SememeError, WriteError
@@ -52,7 +53,7 @@ _Generation = tuple[int, int]
 # The errors that damaged content can cause.
 _DAMAGE = (
     OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
-    MemoryError, EOFError, struct.error,
+    MemoryError, EOFError, struct.error, TokenError,
 )  # fmt: skip
 
 

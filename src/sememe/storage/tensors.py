@@ -127,13 +127,14 @@ class RowWriter:
         self._file.seek(end)
 
 
-def map_rows(path: Path) -> np.ndarray:
-    """Memory-map the rows that `write_rows` wrote, read-only."""
+def map_array(path: Path, num_axes: int) -> np.ndarray:
+    """Memory-map a .npy file, such as the rows that `write_rows` wrote, read-only."""
     with read_errors(path):
-        rows: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        if rows.ndim != 2:
-            raise ValueError("it does not hold rows of numbers")
-        return rows
+        open_regular(path).close()
+        found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        if found.ndim != num_axes:
+            raise ValueError(f"it has {found.ndim} axes, not {num_axes}")
+        return found
 
 
 @contextmanager
