@@ -43,7 +43,7 @@ class Row(NamedTuple):
     problem: str = ""
 
     def check(self) -> None:
-        """Raise TypeError for what is no row."""
+        """Raise TypeError unless the types are those of a row."""
         if (type(self.id), type(self.text), type(self.cells)) != (str, str, dict):
             raise TypeError("a row has an id, a text and cells")
 
