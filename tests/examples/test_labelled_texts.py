@@ -331,6 +331,8 @@ def test_which_tsv_files_have_quoted_cells(tmp_path):
     ]
     for cell in ('"hi', '"hi" he said', 'he said "hi"', '"hi"', '"', '"a ""b"" c'):
         assert read(f"text\tlabel\n{cell}\ta\nno\tb\n") == [(cell, "a"), ("no", "b")]
-    # A quoted cell does not end within the rows that are looked at.
-    lines = "\n".join(["a line"] * 300)
-    assert read(f'"text"\t"label"\n"{lines}"\ta\nno\tb\n')[0] == (lines, "a")
+    # A quoted cell does not end within the rows that are looked at, or just before their end.
+    for num_lines in (300, 197, 198, 199):
+        lines = "\n".join(["a line"] * num_lines)
+        text = f'"text"\t"label"\n"{lines}\n"\ta\nno\tb\nnone\ta\n'
+        assert read(text) == [(lines, "a"), ("no", "b"), ("none", "a")]

@@ -184,7 +184,7 @@ def ask_saved(place: Path, questions: Sequence[str]) -> dict[str, Any]:
     card = (out / "README.md").read_text("utf-8")
     assert card.startswith("---") and "\0" not in card
     json.dumps(registry.describe(out), allow_nan=False)
-    return {"content": len(card)}
+    return {"content": card.partition("\n## ")[0]}  # below it are scores, also of the history
 
 
 @cache

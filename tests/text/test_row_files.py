@@ -261,3 +261,10 @@ def test_a_column_of_ids_is_told_of_with_samples(tmp_path, words_of, ending, cel
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         words_of(path)
+
+
+def test_two_columns_of_the_same_name_in_a_parquet_file(tmp_path, words_of):
+    table = pa.table([["a text"], ["another"]], names=["text", "text"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="two columns 'text'"):
+        words_of(tmp_path / "a.parquet")

@@ -192,9 +192,10 @@ def _is_quoted(early: list[str]) -> bool:
     text = "".join(early)[:_QUOTES_LOOKED_AT]
     if '"' not in text:
         return False
+    rest = _QUOTED_CELL.sub("", text)
     if len(early) == _LOOKED_AT or len(text) == _QUOTES_LOOKED_AT:
-        text = _OPEN_CELL.sub("", text)  # which may end after these lines
-    if '"' in _QUOTED_CELL.sub("", text):
+        rest = _OPEN_CELL.sub("", rest)  # which may end after these lines
+    if '"' in rest:
         return False
     inner = (cell[1:-1] for cell in _QUOTED_CELL.findall(text))
     return bool(_QUOTED_ROW.match(text)) or any(
@@ -389,6 +390,8 @@ def parquet_table(source: Source) -> FileTable:
     with open_parquet(source) as file:
         schema = file.schema_arrow
         columns = [name for field in schema for name in _names(field)]
+    if twice := next((name for name in schema.names if schema.names.count(name) > 1), None):
+        raise InputError(f"{source.name} has two columns {twice!r}: rename one of them.")
     return FileTable(source.name, columns, True, _parquet_records(source, column_classes(schema)))
 
 
