@@ -155,6 +155,8 @@ def test_no_english_is_left(command, workplace, tmp_path):
     arguments = shlex.split(command.format(out=tmp_path / "out"))
     text = spoken(arguments)
     assert text.strip()
+    for plot in tmp_path.glob("*.svg"):  # its text alternative
+        text += "\n" + "".join(re.findall("<title>.*</title>", plot.read_text("utf-8")))
     if arguments[0] == "info":  # values are as they were given
         text = "\n".join(re.findall(r"^ {1,2}(\S+(?: \S+)*)", text, re.MULTILINE))
     own = _NAMES | {word for argument in arguments for word in re.findall(r"\w+", argument)}

@@ -235,6 +235,7 @@ def attention(
     --out.
     """
     from sememe import plots
+    from sememe.plots.style import spoken
 
     found = sememe.load(model, able="attention").attention(text, text2)
     weights_TS = found.of(layer, head)
@@ -247,7 +248,7 @@ def attention(
         sides = {"segments": found.segments} if found.segments else {"columns": found.source}
         plots.attention(
             found.target, weights_TS, paths, **sides,
-            title=title or ("" if is_one else f"layer {layer}, {of}"),
+            title=title or ("" if is_one else spoken(f"layer {layer}, {of}")),
         )  # fmt: skip
     if not json:
         _tell(paths, quiet)

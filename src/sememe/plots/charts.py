@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sememe.errors import InputError
-from sememe.plots.style import BLUE, FAINT, INK, PAPER, RED, Paths, check_paths, picture
+from sememe.plots.style import BLUE, FAINT, INK, PAPER, RED, Paths, check_paths, picture, spoken
 from sememe.progress import History
 
 
@@ -60,8 +60,8 @@ def _dress(axes: Any, x_name: str, y_name: str, title: str) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(length=0, pad=5)
-    axes.set_xlabel(x_name, loc="left", color=FAINT)
-    axes.set_ylabel(y_name, loc="top", color=FAINT)
+    axes.set_xlabel(spoken(x_name), loc="left", color=FAINT)
+    axes.set_ylabel(spoken(y_name), loc="top", color=FAINT)
     axes.set_title(title, pad=12)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.notebook import cell_width
-from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, picture
+from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, picture, spoken
 from sememe.vectors.search import parse_sum
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def heatmap(
         axes.xaxis.set_major_locator(ticks)
         axes.tick_params(length=0, pad=4)
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("dimension", loc="right", color=FAINT)
+        axes.set_xlabel(spoken("dimension"), loc="right", color=FAINT)
         axes.set_title(title, pad=10)
         scale = figure.add_axes((left / width, 0.3 / height, 2.2 / width, 0.09 / height))
         ends = "both" if shades.largest > shades.limit else "neither"
@@ -189,8 +189,9 @@ def attention(
         bar.outline.set_visible(False)
         bar.ax.tick_params(length=0, pad=3)
         figure.text(
-            (left + 1.3) / width, 0.3 / height, "attention weight", fontsize=8.5, color=FAINT
-        )
+            (left + 1.3) / width, 0.3 / height, spoken("attention weight"),
+            fontsize=8.5, color=FAINT,
+        )  # fmt: skip
         for edge in (np.flatnonzero(np.diff(segments or [0])) + 1).tolist():
             axes.axhline(edge, color=FAINT, lw=0.7)
             axes.axvline(edge, color=FAINT, lw=0.7)
@@ -216,8 +217,8 @@ def positions(table_TD: np.ndarray, path: Paths, *, title: str = "") -> Figure:
         axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.tick_params(length=0, pad=5)
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("dimension", loc="left", color=FAINT)
-        axes.set_ylabel("position", loc="top", color=FAINT)
+        axes.set_xlabel(spoken("dimension"), loc="left", color=FAINT)
+        axes.set_ylabel(spoken("position"), loc="top", color=FAINT)
         axes.set_title(title, pad=12)
         bar = figure.colorbar(mesh, cax=figure.add_axes((0.91, 0.12, 0.015, 0.3)))
         bar.outline.set_visible(False)

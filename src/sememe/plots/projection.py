@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sememe.errors import OptionError
-from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, picture
+from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, picture, spoken
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,8 +137,10 @@ def pca(
             )
         axes.margins(0.1, 0.08)
         axes.set(xticks=[], yticks=[])
-        axes.set_xlabel(f"first component, {shares[0]:.0%} of the variance", loc="left", labelpad=7)
-        axes.set_ylabel(f"second component, {shares[1]:.0%}", loc="bottom", labelpad=7)
+        first, second = (f"{share:.0%}" for share in shares[:2])
+        across = spoken(f"first component, {first} of the variance")
+        axes.set_xlabel(across, loc="left", labelpad=7)
+        axes.set_ylabel(spoken(f"second component, {second}"), loc="bottom", labelpad=7)
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(title, pad=12)
         _label(figure, axes, words, points_N2, colors, lines)

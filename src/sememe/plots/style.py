@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sememe.errors import OptionError
+from sememe.localization import translate
 from sememe.storage.folder import write_file
 from sememe.text.characters import has_ideograph
 
@@ -80,17 +81,29 @@ def _choose(codes: set[int]) -> tuple[list[str], set[int]]:
     return families, missing
 
 
-def families_for(texts: Iterable[str]) -> tuple[list[str], bool]:
-    """Choose font families for `texts`; also return whether all characters are covered."""
+def _chosen(texts: Iterable[str]) -> tuple[list[str], set[int]]:
+    """The font families for `texts`, and the characters that none of them has."""
     codes = {ord(mark) for text in texts for mark in text if not mark.isspace()}
     families, missing = _choose(codes)
     if missing:
         _find_new_fonts()
         families, missing = _choose(codes)
+    return families, missing
+
+
+def families_for(texts: Iterable[str]) -> tuple[list[str], bool]:
+    """Choose font families for `texts`; also return whether all characters are covered."""
+    families, missing = _chosen(texts)
     if missing:
         # One warning a process, whatever the words: the cure is the same.
         _warn_once("Chinese" if has_ideograph("".join(map(chr, missing))) else "some")
     return families, not missing
+
+
+def spoken(text: str) -> str:
+    """A label in the language in use; English if no font has its characters."""
+    told = translate(text)
+    return text if told != text and _chosen([told])[1] else told
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -152,7 +165,8 @@ def picture(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    families, is_complete = families_for(texts)
+    told = translate(told)
+    families, is_complete = families_for([*texts, spoken("position")])
     # Where no font has the glyphs, an SVG keeps its text as text: the viewer's fonts may.
     more = {"font.family": families, "svg.fonttype": "path" if is_complete else "none"}
     rc: Any = {**_RC, **more, **settings}
