@@ -127,7 +127,7 @@ def score_table(result: WordsResult, *, has_sections: bool = True) -> Table:
     for name, measure, *metrics in result.rows():
         is_section = not measure
         if not is_section or has_sections:
-            label = name
+            label = translate(name) if name in ("  semantic", "  syntactic") else name
             if not is_section:
                 label = say("{file}: {measure}", file=name, measure=translate(measure))
             table.add_row(Text(shown(label)), *metrics, style="dim" if is_section else "")

@@ -388,8 +388,8 @@ def _update_text(preview: Word2VecPreview) -> list[str]:
         "{combine} of the input vectors, each input vector by the sum of step × output vector:"
     )
     rule = _told(several if is_cbow else one, kind=title, combine=preview.config["combine"])
-    vectors = [_change_text("in", change) for change in preview.inputs[:2]]
-    vectors += [_change_text("out", change) for change in preview.outputs[: NUM_SHOWN + 1]]
+    vectors = [_change_text(say("in"), change) for change in preview.inputs[:2]]
+    vectors += [_change_text(say("out"), change) for change in preview.outputs[: NUM_SHOWN + 1]]
     head = say("One update by {pair} alone, rate {rate:g}:", pair=name, rate=preview.rate)
     return [head, *table, *rule, *vectors, *_about_start(preview)]
 
