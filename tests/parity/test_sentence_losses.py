@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 
-from sentence_transformers import losses as theirs
+from sentence_transformers.sentence_transformer import losses as theirs
 from torch import nn
 
 from sememe.models.sentence import losses
