@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import sememe
-from sememe.errors import MissingExtraError, OptionError
+from sememe.errors import ArtifactError, MissingExtraError, OptionError
 from sememe.models.huggingface import onnx as graphs
 from sememe.models.registry import convert, describe
 
@@ -77,6 +77,15 @@ def test_what_cannot_become_onnx_says_so(golden: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="int8"):
         convert(golden / "bert", tmp_path / "folder", int8=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_graph_is_an_error_of_ours(golden: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    convert(golden / "sentence", tmp_path / "graph", "onnx")
+    graph = tmp_path / "graph" / "model.onnx"
+    graph.write_bytes(graph.read_bytes()[:500])
+    with pytest.raises(ArtifactError, match=r"model\.onnx"):
+        sememe.load(tmp_path / "graph")
 
 
 def test_a_missing_library_is_named(

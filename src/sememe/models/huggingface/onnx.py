@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sememe.errors import MissingExtraError, OptionError, UnsupportedError
+from sememe.errors import ArtifactError, MissingExtraError, UnsupportedError
 from sememe.examples.docstring_tasks import docstring_texts
 from sememe.machine import available_cores
 from sememe.metrics.word_scores import spearman
@@ -177,7 +177,7 @@ class ONNXEngine:
                 str(path), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # the library's errors have no common class
-            raise OptionError(f"{path} cannot be run: {str(error).splitlines()[0]}") from error
+            raise ArtifactError(f"{path} cannot be run: {str(error).splitlines()[0]}") from error
 
     def encode(self, ids_N: Tensor, segments_N: Tensor | None, rows: RowLayout) -> Tensor:
         """Vectors of concatenated tokens, (N, D)."""
