@@ -72,7 +72,7 @@ def with_sentence_transformers(model: str) -> Embed:
     from sentence_transformers import SentenceTransformer
 
     opened = SentenceTransformer(model, device="cpu")
-    return lambda texts: np.asarray(opened.encode(texts))
+    return lambda texts: unit(np.asarray(opened.encode(texts)))
 
 
 def pooled(hidden_BTD: Any, mask_BT: Any) -> Any:
