@@ -79,11 +79,11 @@ def distill(
             for first in range(0, len(sentences), 1_024):
                 parts.append(teacher.embed(sentences[first : first + 1_024]))
                 task.update(first + len(parts[-1]))
-        targets_SE = np.concatenate(parts)
+        # What all sentences share says nothing, and a mean of tokens could hardly avoid it.
+        targets_SE = np.concatenate(parts) - np.mean(np.concatenate(parts), axis=0)
     dim = min(config.dim or table_VE.shape[1], table_VE.shape[1])
     basis_ED = _components(targets_SE if len(targets_SE) > dim else table_VE, dim)
-    center_E = 0 if len(targets_SE) > dim else table_VE.mean(0)
-    table_VD = ((table_VE - center_E) @ basis_ED * weights_V[:, None]).astype(np.float32)
+    table_VD = ((table_VE - table_VE.mean(0)) @ basis_ED * weights_V[:, None]).astype(np.float32)
     # Special and unknown tokens say nothing: programs that do not skip them get the same vectors.
     table_VD[sorted(tokenizer.special_ids)] = 0
     history = History()
