@@ -79,7 +79,7 @@ def distill(
             for first in range(0, len(sentences), 1_024):
                 parts.append(teacher.embed(sentences[first : first + 1_024]))
                 task.update(first + len(parts[-1]))
-        # What all sentences share says nothing, and a mean of tokens could hardly avoid it.
+        # What all sentences share says nothing about any of them.
         targets_SE = np.concatenate(parts) - np.mean(np.concatenate(parts), axis=0)
     dim = min(config.dim or table_VE.shape[1], table_VE.shape[1])
     basis_ED = _components(targets_SE if len(targets_SE) > dim else table_VE, dim)
