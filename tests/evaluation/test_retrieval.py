@@ -121,6 +121,18 @@ def test_a_document_with_the_id_of_the_query_is_no_result(tmp_path):
     assert evaluate_retrieval((), folder)["BM25"].value("MRR@10") == 1
 
 
+def test_a_query_without_a_vector_finds_nothing_and_leaves_bm25_as_it_is(tmp_path):
+    folder = write_beir(
+        tmp_path / "pets", queries={"q1": "cat", "q2": "2 red 1"}, judged="q2\td2\t1\n"
+    )
+    result = evaluate_retrieval(Letters(), folder)
+    assert result["vectors 1"].value() > 0
+    documents = {"d1": ("", "12 34"), "d2": ("", "many letters")}
+    folder = write_beir(tmp_path / "numbers", documents, {"q": "12"}, "q\td1\t1\n")
+    result = evaluate_retrieval(Letters(), folder)
+    assert result["vectors 1"].value() == 0 and result["vectors 1 + BM25"].value() == 1
+
+
 def test_chinese_is_detected_and_segmented(tmp_path, monkeypatch):
     documents = {"d1": ("猫", "小猫喜欢在沙发上睡觉。"), "d2": ("", "北京是中国的首都，人口众多。")}
     folder = write_beir(tmp_path / "zh", documents, {"q": "中国首都是哪里"}, "q\td2\t1\n")

@@ -349,13 +349,18 @@ def _dense(model: Any, data: RetrievalSet, reporter: Reporter, name: str) -> lis
             rows_ND[done : done + len(block)] = block
             done += len(block)
             task.update(done)
-        num_lost = int((~asked_QD.any(axis=1)).sum())
-        if num_lost:
+        is_known_Q = np.asarray(asked_QD.any(axis=1))
+        if num_lost := int((~is_known_Q).sum()):
             reporter.note(f"{name}: {num_lost:,} queries have no word that the model knows.")
-        return [
+        results = [
             found
             for start in range(0, len(asked_QD), _QUERIES_AT_ONCE)
             for found in nearest_rows(rows_ND, asked_QD[start : start + _QUERIES_AT_ONCE], _DEPTH)
+        ]
+        # Without a vector there is no ranking, and none to fuse with that of BM25.
+        nothing = np.empty(0, np.int64), np.empty(0)
+        return [
+            found if known else nothing for found, known in zip(results, is_known_Q, strict=True)
         ]
 
 
