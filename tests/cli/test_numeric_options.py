@@ -22,20 +22,23 @@ LARGE = "1000000000000000000"
 # 63 bits, counts of GloVe may be that large. A new option that takes 0 or less belongs here.
 ACCEPTED = {
     LARGE: {"seed", "x_max"},
-    "-1": {"eigenvalue_weight", "noise_exponent", "predicate_column"},
+    "-1": {"components", "eigenvalue_weight", "noise_exponent", "predicate_column"},
     "0": {
         "activation_penalty", "alpha", "average_after", "batch_size", "beta2", "bleu_pairs",
-        "bucket", "cell_clip", "change_penalty", "checkpoint_minutes", "clip", "cutoff",
+        "bucket", "cell_clip", "change_penalty", "checkpoint_minutes", "clip", "components",
+        "cutoff", "deletion",
         "dev_share", "dim", "dropout", "dropout_factor", "early_stopping", "eigenvalue_weight",
-        "epochs", "epsilon", "evaluate_batches", "evaluate_every", "final_rate", "hash_count",
+        "epochs", "epsilon", "evaluate_batches", "evaluate_every", "final_rate", "hard_negatives",
+        "hash_count",
         "layer_decay", "learning_rate", "lm_weight", "mask_share", "max_length", "max_train",
         "max_words", "maxn", "min_count", "min_count_label", "min_learning_rate", "min_length",
         "minn", "noise_exponent",
-        "noise_power", "num_highways", "output_clip", "patience", "phrases", "predicate_column",
+        "noise_power", "num_highways", "num_topics", "output_clip", "overlap", "passage", "patience",
+        "phrases", "predicate_column",
         "random_share", "reader_width", "repeated_lines", "restrict_vocab", "rows",
         "sample", "seed", "smoothing", "start_epochs", "steps", "temperature", "threshold",
-        "tokens", "top_k", "top_p",
-        "unfreeze_every", "validation_share", "warmup", "weight_decay", "workers",
+        "tokens", "top_k", "top_p", "train_sentences",
+        "unfreeze_every", "validation_share", "warmup", "weight_decay", "words", "workers",
     },
 }  # fmt: skip
 
@@ -72,7 +75,9 @@ def given(command: Any) -> list[str]:
         elif "--out" in one.opts and arguments:  # without it a command that needs no file stops
             is_picture = "Path]" in str(one.type_descriptor.annotation)
             words += ["--out", "out.png" if is_picture else "out"]
-    return words + ["missing" for one in arguments for _ in range(max(1, one.nargs))]
+    # Those of search are files, and a query after them.
+    nums = [len((one.metavar or "").split()) if one.nargs < 0 else one.nargs for one in arguments]
+    return words + ["missing"] * sum(max(1, num) for num in nums)
 
 
 def test_there_are_commands_with_numbers():

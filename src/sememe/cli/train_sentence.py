@@ -139,7 +139,7 @@ def distill(
     config: DistillConfig,
     text: TextSettings,
 ) -> None:
-    """Distill a sentence encoder into token vectors, hundreds of times as fast.
+    """Distill a sentence encoder into token vectors that embed much faster.
 
     Each token gets the vector that the encoder gives for it alone. With a
     corpus, the vectors are then trained to agree with the encoder on its

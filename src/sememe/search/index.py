@@ -250,10 +250,10 @@ class Search:
         """Why the index is not the one of these data, model and options; empty if it is."""
         kept = self._index.manifest
         if config != self.config:
-            return "its options are others"
+            return "its options have changed"
         own = None if model is None else opened(model, able="embed")
         if (own is None) != (kept["model"] is None) or (own and not _is_same(own, kept["model"])):
-            return "its model is another"
+            return "its model has changed"
         sources = _sources(data, config)
         if sources is None or sources != kept["sources"]:
             return "its text has changed"

@@ -252,7 +252,8 @@ class SubwordModel(LanguageModel):
         """Open a model saved by `fit` or `save`, or a Hugging Face folder."""
         folder = Path(folder)
         manifest = manifest_in(folder)
-        if "training" in manifest or not (folder / CONFIG).is_file():
+        is_own = "training" in manifest and manifest.get("kind") == cls.kind
+        if is_own or not (folder / CONFIG).is_file():
             return super().load(folder)
         network, tokenizer = load_folder(folder)
         if kind_of(network) != cls.kind:

@@ -30,7 +30,7 @@ class SentenceConfig(TrainingConfig):
 
     objective: Objective = option(
         "auto",
-        "What a corpus teaches; auto: neighbors, or simcse if documents are single sentences.",
+        "What a corpus teaches; auto: neighbors, or simcse for single sentences.",
     )
     pool: Pool = option("", "Pooling: mean, cls or max; default: the model's own, or mean.")
     dropout: float = option(
