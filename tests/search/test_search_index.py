@@ -367,3 +367,60 @@ def test_texts_longer_than_the_model_are_counted(name: str, golden: Path) -> Non
         own.embed_role([texts[int(first.id)]], "document") @ own.embed_role(["cat"], "query").T
     )
     assert first.score >= second.score and np.sign(first.score) == np.sign(expected)[0, 0]
+
+
+def test_one_long_row_leaves_room_for_others(tmp_path):
+    long = " ".join(f"The cat number {number} sleeps on the mat." for number in range(400))
+    texts = [long, *(f"A cat and its owner, story {number}." for number in range(50))]
+    found = Search.build(texts, folder=tmp_path / "index", passage=100, overlap=0)
+    assert len(found.search("cat", 10)) == 10
+    assert [len(rows) for rows, _ in found.rank(["cat"], 20)] == [20]
+
+
+def test_two_writers_lose_nothing_and_a_reader_keeps_what_it_opened(tmp_path):
+    Search.build(["alpha cat", "bravo dog", "charlie fish"], folder=tmp_path / "index")
+    reader, one, other = (Search.load(tmp_path / "index") for _ in range(3))
+    one.delete("0")
+    other.add(["delta bird"])
+    assert [hit.text for hit in Search.load(tmp_path / "index").search("dog")] == ["bravo dog"]
+    assert len(other) == 3 and [hit.text for hit in other.search("bird")] == ["delta bird"]
+    assert [hit.text for hit in reader.search("dog")] == ["bravo dog"]
+    assert [hit.text for hit in reader.search("cat")] == ["alpha cat"]
+
+
+def test_updates_that_would_lose_rows_are_refused(tmp_path):
+    found = Search.build(["alpha cat", "bravo dog"], folder=tmp_path / "index")
+    for data in (
+        ["new text"],
+        [{"id": "1", "text": " "}],
+        [{"id": "1", "text": "one"}, {"id": "1", "text": "two"}],
+        [{"id": "7", "text": "seven"}],
+    ):
+        with pytest.raises(InputError):
+            found.update(data)
+    assert [found.row(id).text for id in found.ids] == ["alpha cat", "bravo dog"]
+
+
+def test_a_model_for_an_index_without_vectors_is_refused(tmp_path):
+    Search.build(["alpha cat"], folder=tmp_path / "index")
+    with pytest.raises(OptionError, match="no vectors"):
+        Search.load(tmp_path / "index", "some-model")
+
+
+def test_a_cell_that_is_no_number_is_not_more_than_one():
+    (year,) = conditions("year>=2020")
+    assert [year.holds(cell) for cell in (2021, "2019", "unknown", float("nan"), "")] == [
+        True, False, False, False, False,
+    ]  # fmt: skip
+    (long,) = conditions("id=9007199254740993")
+    assert long.holds("9007199254740993") and not long.holds(9007199254740992)
+    assert conditions("b=True")[0].holds(True) and conditions({"b": None})[0].holds("")
+    with pytest.raises(OptionError, match="one value"):
+        conditions({"b": ["x", "y"]})
+
+
+def test_no_passage_lies_inside_the_one_before():
+    text = " ".join(["It is a short sentence of a text here."] * 20 + ["And one" + " more" * 190])
+    spans = split(text, 800, 200, TextSettings())
+    assert all(a[1] < b[1] and a[0] < b[0] for a, b in pairwise(spans))
+    assert all(b[0] <= a[1] + 1 for a, b in pairwise(spans))

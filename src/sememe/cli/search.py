@@ -86,6 +86,10 @@ def search(
         if index is not None:
             raise OptionError(f"{texts[0]} is an index already: leave out --index.")
         found = Search.load(texts[0], model or None)
+        if config not in (SearchConfig(), found.config):
+            raise OptionError(
+                f"{texts[0]} is an index already: leave out the options with which it was built."
+            )
     else:
         found = Search.reuse(
             texts or None, model or None, folder=index, progress=reporter, **asdict(config)

@@ -10,9 +10,11 @@ Every change is written to the index's folder at once. R rows, P passages.
 
 from __future__ import annotations
 
+import math
 import shutil
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -53,6 +55,7 @@ from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.tokens.caching import key_of
 from sememe.vectors.search import (
+    MAX_NEIGHBORS,
     ApproximateIndex,
     Found,
     nearest_approximately,
@@ -84,10 +87,14 @@ class Hit(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """The hit in JSON values; highlights are offsets in the snippet."""
         shown = self.snippet
+        cells = {
+            name: None if isinstance(cell, float) and math.isnan(cell) else cell
+            for name, cell in self.cells.items()
+        }
         return {
             "id": self.id, "score": self.score, "text": self.text, "start": self.start,
             "end": self.end, "snippet": shown.text, "highlights": shown.highlights,
-            "cells": self.cells,
+            "cells": cells,
         }  # fmt: skip
 
 
@@ -98,6 +105,8 @@ class Search:
         """Open an index; `model` must be the one it was made with (default: from its old place)."""
         self._index = IndexFolder(Path(folder))
         self._given, self._model = model, None
+        if model is not None and not self.has_vectors:
+            raise OptionError(f"{folder} has no vectors: build it with a model to use one.")
         self._columns: dict[str, list[Any]] = {}  # those of earlier conditions
 
     def __len__(self) -> int:
@@ -206,8 +215,13 @@ class Search:
     @classmethod
     @reads_artifact
     def load(cls, folder: str | Path, model: Any = None) -> Self:
-        """Open the index in a folder; rows and vectors are memory-mapped."""
-        return cls(folder, model)
+        """Open the index in a folder; rows and vectors are memory-mapped.
+
+        It stays as it was when it was opened, even if another process changes the folder.
+        """
+        found = cls(folder, model)
+        found._lexical  # noqa: B018 (its file must be of the same save)
+        return found
 
     def save(self, folder: str | Path) -> None:
         """Copy the index to a folder, where later changes are written."""
@@ -221,6 +235,13 @@ class Search:
         self._index, self._columns = IndexFolder(folder), {}
         for name in ("_lexical", "_approximate", "_ids"):
             self.__dict__.pop(name, None)
+
+    @contextmanager
+    def _changing(self, progress: Reporter) -> Iterator[None]:
+        """Hold the lock of the folder, with what others have changed in it before."""
+        with locked(self.folder.absolute(), progress.note):
+            self._open(self.folder)
+            yield
 
     @property
     def model(self) -> Any:
@@ -279,30 +300,41 @@ class Search:
 
     def add(self, data: Any, progress: Reporter = SILENT) -> list[str]:
         """Add rows, as `build` takes them; return their ids, which must be new."""
-        taken = [int(own) for own in self._ids if own.isdecimal()]
-        new = list(self._new_rows(data, max(taken, default=-1) + 1, progress))
-        if twice := next((row.id for row in new if row.id in self._ids), None):
-            raise InputError(f"The index has a row with the id {twice!r} already: use update.")
-        self._change(chain(self._kept(), ((row, -1) for row in new)), progress)
+        with self._changing(progress):
+            taken = [int(own) for own in self._ids if own.isdecimal()]
+            new = list(self._new_rows(data, max(taken, default=-1) + 1, progress))
+            if twice := next((row.id for row in new if row.id in self._ids), None):
+                raise InputError(f"The index has a row with the id {twice!r} already: use update.")
+            self._change(chain(self._kept(), ((row, -1) for row in new)), progress)
         return [row.id for row in new if row.text.strip() and not row.problem]
 
     def update(self, data: Any, progress: Reporter = SILENT) -> list[str]:
         """Replace the rows of the same ids; every id must be there."""
-        new = {row.id: row for row in self._new_rows(data, 0, progress)}
-        if other := next((own for own in new if own not in self._ids), None):
-            raise InputError(f"The index has no row with the id {other!r}: use add.")
-        rows = ((new[row.id], -1) if row.id in new else (row, old) for row, old in self._kept())
-        self._change(rows, progress)
+        if isinstance(data, list | tuple) and any(isinstance(own, str) for own in data):
+            raise InputError("Rows that replace others need ids: give dicts with id and text.")
+        with self._changing(progress):
+            new: dict[str, Row] = {}
+            for row in self._new_rows(data, 0, progress):
+                if row.id not in self._ids:
+                    raise InputError(f"The index has no row with the id {row.id!r}: use add.")
+                if row.id in new:
+                    raise InputError(f"Two rows have the id {row.id!r}; ids must be unique.")
+                if row.problem or not row.text.strip():
+                    raise InputError(f"The new row {row.id!r} has no text: use delete.")
+                new[row.id] = row
+            rows = ((new[row.id], -1) if row.id in new else (row, old) for row, old in self._kept())
+            self._change(rows, progress)
         return list(new)
 
     def delete(self, ids: str | Iterable[str], progress: Reporter = SILENT) -> None:
         """Remove rows; every id must be there."""
-        gone = {ids} if isinstance(ids, str) else {str(own) for own in ids}
-        if other := next((own for own in gone if own not in self._ids), None):
-            raise InputError(f"The index has no row with the id {other!r}.")
-        if len(gone) == len(self):
-            raise InputError("An index needs at least one row: remove its folder instead.")
-        self._change(((row, old) for row, old in self._kept() if row.id not in gone), progress)
+        gone = {str(ids)} if isinstance(ids, str | int) else {str(own) for own in ids}
+        with self._changing(progress):
+            if other := next((own for own in gone if own not in self._ids), None):
+                raise InputError(f"The index has no row with the id {other!r}.")
+            if len(gone) == len(self):
+                raise InputError("An index needs at least one row: remove its folder instead.")
+            self._change(((row, old) for row, old in self._kept() if row.id not in gone), progress)
 
     def _kept(self) -> Iterator[KnownRow]:
         return zip(self._index.rows(), range(len(self)), strict=True)
@@ -340,18 +372,11 @@ class Search:
         """
         if not isinstance(query, str) or not query.strip():
             raise OptionError("The query is empty: give some words to search for.")
-        if top < 1:
+        if top < 1 or top != int(top):
             raise OptionError(f"top must be 1 or more, not {top}.")
-        mode = self._mode(mode)
-        depth = max(_DEPTH, 10 * top)
-        is_allowed_P = self._allowed(where)
-        rankings: list[Found] = []
-        if mode != "dense":
-            rankings += self._lexical.search([query], depth, is_allowed_N=is_allowed_P)
-        if mode != "lexical":
-            vectors = np.asarray(self.model.embed_role([query], "query"), np.float32)
-            rankings += self._nearest(vectors, depth, is_allowed_P, approximate)
-        passages, scores = self._best_passages(rankings, max(top, _RERANKED))
+        num = top if rerank is None else max(top, _RERANKED)
+        (rankings,) = self._rankings([query], num, mode, self._allowed(where), approximate)
+        passages, scores = self._best_passages(rankings, num)
         (words,) = words_of_texts([query], self._index.settings)
         hits = [
             self._hit(passage, score, words)
@@ -365,17 +390,48 @@ class Search:
         self, queries: Sequence[str], top: int, *, mode: Mode = "auto", approximate: bool = False
     ) -> list[Found]:
         """For each of many queries the numbers of the best rows, and their scores."""
-        mode, depth = self._mode(mode), max(_DEPTH, 10 * top)
-        kinds: list[list[Found]] = []
-        if mode != "dense":
-            kinds.append(self._lexical.search(queries, depth))
-        if mode != "lexical":
-            vectors = np.asarray(self.model.embed_role(list(queries), "query"), np.float32)
-            kinds.append(self._nearest(vectors, depth, None, approximate))
-        found = (self._best_passages(own, top) for own in zip(*kinds, strict=True))
+        rankings = self._rankings(queries, top, mode, None, approximate)
+        found = (self._best_passages(own, top) for own in rankings)
         return [
             (self._index.row_P[passages].astype(np.int64), scores) for passages, scores in found
         ]
+
+    def _rankings(
+        self,
+        queries: Sequence[str],
+        num: int,
+        mode: Mode,
+        is_allowed_P: np.ndarray | None,
+        approximate: bool,
+    ) -> list[tuple[Found, ...]]:
+        """For each query its best passages, by words and by vectors, of at least `num` rows."""
+        mode = self._mode(mode)
+        kinds: list[list[Found]] = []
+        if mode != "dense":
+            kinds.append(
+                self._deep_enough(
+                    lambda depth: self._lexical.search(queries, depth, is_allowed_N=is_allowed_P),
+                    num,
+                )
+            )
+        if mode != "lexical":
+            vectors_QD = np.asarray(self.model.embed_role(list(queries), "query"), np.float32)
+            kinds.append(
+                self._deep_enough(
+                    lambda depth: self._nearest(vectors_QD, depth, is_allowed_P, approximate), num
+                )
+            )
+        return list(zip(*kinds, strict=True))
+
+    def _deep_enough(self, find: Callable[[int], list[Found]], num: int) -> list[Found]:
+        """Passages of at least `num` rows: one long row may have many of the best."""
+        depth = max(_DEPTH, 10 * num)
+        while True:
+            found = find(depth)
+            full = [own for own, _ in found if len(own) == depth]
+            if all(len(np.unique(self._index.row_P[own])) >= num for own in full):
+                return found
+            depth *= 4
 
     def _mode(self, mode: Mode) -> Mode:
         if mode not in get_args(Mode):
@@ -422,7 +478,8 @@ class Search:
             )
         if approximate and is_allowed_P is None:
             units_QD = unit_rows(vectors_QD)
-            found = nearest_approximately(self._approximate, rows_PD, units_QD, num)
+            most = min(num, MAX_NEIGHBORS)
+            found = nearest_approximately(self._approximate, rows_PD, units_QD, most)
         elif index.bits_PW is not None:
             found = nearest_by_bits(
                 index.bits_PW, rows_PD, vectors_QD, num, is_allowed_N=is_allowed_P

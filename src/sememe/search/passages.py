@@ -48,6 +48,10 @@ def split(text: str, size: int, overlap: int, settings: TextSettings) -> list[Sp
         while first_of_next - 1 > first and shared + sizes[first_of_next - 1] <= overlap:
             first_of_next -= 1
             shared += sizes[first_of_next]
+        # Nothing is shared that leaves no room for the next sentence: it would be repeated alone.
+        while first_of_next < last and shared + sizes[last] > size:
+            shared -= sizes[first_of_next]
+            first_of_next += 1
         first = first_of_next
     return [span for span in found if span[0] < span[1]]
 
@@ -64,12 +68,14 @@ def _sentences(text: str, settings: TextSettings) -> Iterator[Span]:
 
 def _cut(text: str, start: int, end: int, size: int) -> Iterator[Span]:
     """A sentence in parts that are not too long."""
-    while size_of(text[start:end]) > size:
+    left = size_of(text[start:end])
+    while left > size:
         width = size // _HAN_SIZE if _HAN.search(text, start, min(end, start + size)) else size
         width = max(width, 1)
         space = text.rfind(" ", start + 1, start + width)
         cut = space + 1 if space > 0 else start + width
         yield start, cut
+        left -= size_of(text[start:cut])
         start = cut
     if start < end:
         yield start, end

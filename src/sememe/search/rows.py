@@ -177,18 +177,27 @@ class Condition(NamedTuple):
     value: str
 
     def holds(self, cell: Any) -> bool:
-        """Whether a cell fits: compared as numbers if both are, otherwise as text."""
+        """Whether a cell fits: compared as numbers if both are, otherwise as text.
+
+        A cell that is no number is neither more nor less than a number.
+        """
         if isinstance(cell, (list, tuple)):
             return any(map(self.holds, cell)) if self.sign != "!=" else all(map(self.holds, cell))
         if cell is None or cell == "":
             return (
                 (self.sign == "!=") == bool(self.value) if self.sign in ("!=", "=", "==") else False
             )
-        own = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
-        compare = _COMPARE[self.sign]
-        if is_number(own) and is_number(self.value):
-            return compare(float(own), float(self.value))
-        return compare(own, self.value)
+        own, value, compare = str(cell).strip(), self.value, _COMPARE[self.sign]
+        if isinstance(cell, bool):
+            return compare(own.lower(), value.lower())
+        if not is_number(value):
+            return compare(own, value)
+        if not is_number(own):
+            return self.sign == "!="
+        try:
+            return compare(int(own), int(value))  # long ids have more digits than a float
+        except ValueError:
+            return compare(float(own), float(value))
 
 
 def conditions(where: Where | None) -> list[Condition]:
@@ -196,15 +205,16 @@ def conditions(where: Where | None) -> list[Condition]:
     if not where:
         return []
     if isinstance(where, Mapping):
+        for value in where.values():
+            if isinstance(value, Iterable) and not isinstance(value, str):
+                raise OptionError(f"A condition compares with one value, not with {value!r}.")
         return [
-            Condition(
-                str(column), "=", str(value).lower() if isinstance(value, bool) else str(value)
-            )
+            Condition(str(column), "=", "" if value is None else str(value))
             for column, value in where.items()
         ]
     found = []
     for text in [where] if isinstance(where, str) else where:
-        parts = _CONDITION.fullmatch(text)
+        parts = _CONDITION.fullmatch(str(text))
         if parts is None:
             raise OptionError(
                 f"“{text}” is not a condition; write it as COLUMN=VALUE, or with != < <= > >= "

@@ -326,6 +326,7 @@ def looks_like_sum(text: str) -> bool:
 
 
 # Candidates looked at while adding and while searching: recall against time.
+MAX_NEIGHBORS = 10_000  # of one approximate search
 _EXPANSION_ADD, _EXPANSION_SEARCH, _CONNECTIVITY = 128, 128, 16
 
 
@@ -409,8 +410,8 @@ class ApproximateIndex:
 
     def nearest(self, units_QD: np.ndarray, num: int) -> list[np.ndarray]:
         """For each query the ids of about `num` nearest rows, unordered."""
-        if num > 10_000:
-            raise OptionError(f"The index gives at most 10,000 neighbors, not {num:,}.")
+        if num > MAX_NEIGHBORS:
+            raise OptionError(f"The index gives at most {MAX_NEIGHBORS:,} neighbors, not {num:,}.")
         self._index.expansion_search = max(_EXPANSION_SEARCH, 2 * num)
         found = self._index.search(np.asarray(units_QD, np.float32), min(num, len(self)))
         if len(units_QD) == 1:  # usearch drops the axis of the queries
