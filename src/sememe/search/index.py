@@ -107,6 +107,7 @@ class Search:
         self._given, self._model = model, None
         if model is not None and not self.has_vectors:
             raise OptionError(f"{folder} has no vectors: build it with a model to use one.")
+        self._lexical  # noqa: B018 (its files must be of the same save as the rows)
         self._columns: dict[str, list[Any]] = {}  # those of earlier conditions
 
     def __len__(self) -> int:
@@ -219,9 +220,7 @@ class Search:
 
         It stays as it was when it was opened, even if another process changes the folder.
         """
-        found = cls(folder, model)
-        found._lexical  # noqa: B018 (its file must be of the same save)
-        return found
+        return cls(folder, model)
 
     def save(self, folder: str | Path) -> None:
         """Copy the index to a folder, where later changes are written."""
