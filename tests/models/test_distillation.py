@@ -9,7 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from typer.testing import CliRunner
+
 import sememe
+from sememe.cli import app
 from sememe.errors import OptionError
 
 TEXTS = ["The old king sees a cat.", "a bird in the garden", "the river"]
@@ -76,6 +79,34 @@ def test_chinese_words_become_tokens(golden: Path) -> None:
     tokens = [tokenizer.token(index) for index in tokenizer.ids_batch(["小猫☃花园花园龘。"])[0]]
     assert tokens[:1] == ["小猫"] and "花园" in tokens and "##花园" in tokens, tokens
     assert np.abs(student.embed(["小猫在花园里"])).max() > 0
+
+
+def test_unknown_tokens_are_not_trained(golden: Path) -> None:
+    lines = [f"{text} ☃ ☂" for text in TEXTS] * 10
+    student = sememe.distill(golden / "sentence", lines, dim=4, epochs=3)
+    base = student.base
+    assert base.tokenizer.unk_id in base.tokenizer.ids_batch(lines[:1])[0]
+    assert not base.table_VD[sorted(base.tokenizer.special_ids)].any()
+
+
+def test_a_generator_is_read_once(golden: Path) -> None:
+    options = {"dim": 4, "words": 5, "epochs": 1}
+    expected = sememe.distill(golden / "sentence", TEXTS * 10, **options)
+    found = sememe.distill(golden / "sentence", (text for text in TEXTS * 10), **options)
+    np.testing.assert_array_equal(found.embed(TEXTS), expected.embed(TEXTS))
+
+
+def test_the_command_reads_a_corpus_in_the_language_of_the_teacher(
+    golden: Path, place: Path
+) -> None:
+    (place / "text.txt").write_text("\n".join(CHINESE), "utf-8")
+    teacher = sememe.SentenceModel(golden / "bert-chinese")
+    assert teacher.text.language == "zh"
+    for more, language in (([], "zh"), (["--language", "en"], "en")):
+        command = ["distill", str(golden / "bert-chinese"), "text.txt", "--out", language, *more]
+        ran = CliRunner().invoke(app, [*command, "--words", "5", "--epochs", "1", "--dim", "4"])
+        assert ran.exit_code == 0, ran.output
+        assert sememe.load(language).text.language == language
 
 
 def test_what_cannot_be_distilled_says_so(golden: Path) -> None:

@@ -354,12 +354,32 @@ def test_the_built_in_corpus_gives_summaries_and_bodies(bert, monkeypatch):
         ({}, {"corpus": TEXTS, "pairs": [("a", "b")]}, "corpus and pairs"),
         ({"length": 99}, {"corpus": TEXTS}, "length"),
         ({}, {"pairs": [("a cat", "a dog")]}, "One row"),
-        ({}, {"pairs": [("a cat", "a dog", 0.5)] * 9, "dev": [("a cat", "a dog")] * 9}, "score"),
+        ({}, {"pairs": [("a cat", "a dog", n) for n in range(9)], "dev": [("a cat", "a dog")] * 9},
+         "dev rows"),
+        ({}, {"pairs": [(text, text, 1) for text in TEXTS]}, "All scores are 1"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_sentence(bert, options, data, word):
     with pytest.raises((OptionError, InputError), match=word):
         SentenceModel(bert, **{**SMALL, **options}).fit(**data)
+
+
+def test_a_finished_run_that_is_resumed_equals_the_saved_one(bert, tmp_path):
+    raw = SentenceModel(bert, normalize=False, prompts={"own": "a cat: "}, default_prompt="own")
+    raw.save(tmp_path / "raw")
+    rows = [(text, f"{text} and more") for text in TEXTS]
+    options = {**SMALL, "normalize": True}
+    first = SentenceModel(tmp_path / "raw", **options).fit(pairs=rows, out=tmp_path / "out")
+    again = SentenceModel(tmp_path / "raw", **options)
+    again.fit(pairs=rows, out=tmp_path / "out", resume=True)
+    assert (again.is_normalized, again.default_prompt) == (first.is_normalized, "own")
+    np.testing.assert_allclose(again.embed(TEXTS), first.embed(TEXTS), atol=1e-6)
+
+
+def test_static_vectors_have_mean_pooling_only(golden):
+    for pool in ("max", ("mean", "max")):
+        with pytest.raises(OptionError, match="mean"):
+            SentenceModel(golden / "sentence-static", pool=pool)
 
 
 def test_a_gpt_has_no_cls_and_no_tsdae(golden):

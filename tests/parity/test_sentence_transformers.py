@@ -49,7 +49,7 @@ def encoder(bert: Path, folder: Path, pool: Any = "mean", *more: Any, **options:
     return made
 
 
-@pytest.mark.parametrize("pool", ["mean", "cls", "max", ("cls", "max", "mean")])
+@pytest.mark.parametrize("pool", ["mean", "cls", "max", ("cls", "max", "mean"), ("mean", "cls")])
 @pytest.mark.parametrize("is_normalized", [False, True])
 def test_pooling(pool, is_normalized, bert, tmp_path):
     theirs = encoder(bert, tmp_path / "st", pool, *([Normalize()] if is_normalized else []))
@@ -88,6 +88,30 @@ def test_prompts(bert, tmp_path):
         np.testing.assert_allclose(ours.embed(TEXTS, role=role), expected, atol=1e-5)
     np.testing.assert_allclose(ours.embed(TEXTS), theirs.encode(TEXTS), atol=1e-5)
     assert ours.prompt() == ours.prompt("document") == "a dog: "
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default"),
+    [
+        ({"query": "the cat: ", "document": "a dog: "}, "query"),
+        ({"query": "the cat: "}, "query"),
+        ({"passage": "a dog: ", "corpus": "the mat: "}, None),
+        ({"passage": "a dog: ", "other": "the mat: "}, "other"),
+    ],
+)
+def test_prompts_of_queries_and_documents(prompts, default, bert, tmp_path):
+    encoder(bert, tmp_path / "st", "mean", prompts=prompts, default_prompt_name=default)
+    settings = tmp_path / "st" / "config_sentence_transformers.json"
+    # As earlier versions wrote them: without empty prompts.
+    told = json.loads(settings.read_text()) | {"prompts": prompts}
+    settings.write_text(json.dumps(told))
+    theirs, ours = (
+        peer.SentenceTransformer(str(tmp_path / "st"), device="cpu"),
+        sememe.load(tmp_path / "st"),
+    )
+    for role, encode in (("query", theirs.encode_query), ("document", theirs.encode_document)):
+        np.testing.assert_allclose(ours.embed(TEXTS, role=role), encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(ours.embed(TEXTS), theirs.encode(TEXTS), atol=1e-5)
 
 
 def test_static_tokens(bert, tmp_path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli.evaluate import app
-from sememe.cli.options import Json, Quiet, SkipBad, expand, flag
+from sememe.cli.options import Json, Quiet, SkipBad, expand, flag, is_typed
 from sememe.cli.program import echo, examples, print_json, remark
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.options import MAX_SEEDS
@@ -100,7 +100,7 @@ def settings_of(
     options = {
         field.name: getattr(config, field.name)
         for field in fields(config)
-        if field.name != "seed" and _is_typed(context, field.name)
+        if field.name != "seed" and is_typed(context, field.name)
     }
     return RunSettings(
         seeds=tuple(config.seed + number for number in range(runs.seeds)),
@@ -111,12 +111,6 @@ def settings_of(
         skip_bad=runs.skip_bad,
         out=runs.out,
     )
-
-
-def _is_typed(context: typer.Context, name: str) -> bool:
-    """Whether the user gave an option, even with its default value."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def data_folder(data: Path | None) -> Path:

@@ -24,6 +24,12 @@ LanguageModelPath = Annotated[
 ]
 
 
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, even with its default value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def flag(*names: str, help: str, **more: Any) -> Any:
     """A boolean option; its help shows no type."""
     return typer.Option(*names, help=help, metavar="", **more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 import typer
@@ -16,6 +16,7 @@ from sememe.cli.options import (
     SkipBad,
     columns_of,
     expand,
+    is_typed,
     paths_of,
 )
 from sememe.cli.program import app, echo, examples, needed, print_json, remark
@@ -23,6 +24,8 @@ from sememe.localization import translate
 from sememe.models.sentence.config import DistillConfig, SentenceConfig
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
+
+_OF_FILES = ("layout", "columns", "encoding", "errors")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +125,7 @@ def sentence(
 )
 @expand(config="Distillation", text="Text")
 def distill(
+    context: typer.Context,
     model: Model,
     corpus: Annotated[
         list[str] | None,
@@ -150,9 +154,15 @@ def distill(
     from sememe import distill as distilled
 
     out = needed(out)
+    # The teacher says what its words are, unless the user does; the files are those of this corpus.
+    told = {
+        field.name: getattr(text, field.name)
+        for field in fields(text)
+        if field.name in _OF_FILES or is_typed(context, field.name)
+    }
     student = distilled(
-        model, paths_of(corpus), out=out, overwrite=overwrite, text=text, config=config,
-        progress=Reporter(quiet=quiet),
+        model, paths_of(corpus), out=out, overwrite=overwrite, config=config,
+        progress=Reporter(quiet=quiet), **told,
     )  # fmt: skip
     if json:
         print_json({"path": str(out), "dim": student.dim, **student.distilled})

@@ -218,6 +218,11 @@ def table_rows(
     if read.kind == "inference":
         return SentenceRows("triplets", _of_inference(found, on_note), columns=read.named)
     scores = [row.score for row in found] if read.kind == "scored" else [0.0, 1.0]
+    if min(scores) == max(scores):
+        raise InputError(
+            f"All scores are {scores[0]:g}, so they do not say which texts are more alike; leave "
+            "that column out for plain pairs."
+        )
     kind: Any = read.kind
     return SentenceRows(kind, found, min(scores), max(scores), read.named)
 

@@ -72,8 +72,7 @@ def encode_rows(
         raise InputError("No row is left: none of the texts has a token that the model knows.")
     if rows.kind != "scored":
         return Examples(rows.kind, columns_of), num_cut
-    span = (rows.highest - rows.lowest) or 1.0
-    scaled = (np.array(scores) - rows.lowest) / span
+    scaled = (np.array(scores) - rows.lowest) / (rows.highest - rows.lowest)
     return Examples(rows.kind, columns_of, scaled.astype(np.float32)), num_cut
 
 

@@ -11,7 +11,7 @@ V tokens, S sentences, D dimensions of the student, E of the teacher.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ def distill(
         raise OptionError("Only a BERT, or a sentence encoder on one, can be distilled.")
     if corpus is None and config.words:
         raise OptionError("words are taken from a corpus: give one.")
+    if config.words and isinstance(corpus, Iterator):
+        corpus = list(corpus)  # it is read twice
     text = changed(text or teacher.text, "distill", given["text"])
     tokenizer, ids_V = _vocabulary(teacher.base.tokenizer, corpus, text, config, reporter)
     sentences = []
@@ -70,7 +72,12 @@ def distill(
         found, _ = corpus_rows(corpus, "simcse", text, seed=config.seed, most=most)
         sentences = [row.texts[0] for row in found.rows]
     table_VE = _token_table(teacher, ids_V, reporter)
-    known = tokenizer.ids_batch(sentences) if sentences else []
+    # Special and unknown tokens say nothing: they are skipped here as they are in embedding.
+    special = tokenizer.special_ids
+    known = [
+        [one for one in own if one not in special]
+        for own in (tokenizer.ids_batch(sentences) if sentences else [])
+    ]
     weights_V = _weights(known, tokenizer, config.a)
     targets_SE = np.empty((0, table_VE.shape[1]), np.float32)
     if sentences and config.train_sentences:
@@ -84,8 +91,7 @@ def distill(
     dim = min(config.dim or table_VE.shape[1], table_VE.shape[1])
     basis_ED = _components(targets_SE if len(targets_SE) > dim else table_VE, dim)
     table_VD = ((table_VE - table_VE.mean(0)) @ basis_ED * weights_V[:, None]).astype(np.float32)
-    # Special and unknown tokens say nothing: programs that do not skip them get the same vectors.
-    table_VD[sorted(tokenizer.special_ids)] = 0
+    table_VD[sorted(special)] = 0  # programs that do not skip them get the same vectors
     history = History()
     if len(targets_SE):
         table_VD = _trained(table_VD, known, targets_SE @ basis_ED, config, history, reporter)
@@ -168,7 +174,6 @@ def _weights(known: list[list[int]], tokenizer: SubwordTokenizer, a: float) -> n
     if known:
         flat = np.array([one for own in known for one in own], np.int64)
         counts_V = np.bincount(flat, minlength=tokenizer.vocab_size).astype(np.float64)
-        counts_V[sorted(tokenizer.special_ids)] = 0
     return a / (a + frequencies(counts_V))
 
 

@@ -84,6 +84,14 @@ def pools_of(part: Part) -> tuple[str, ...]:
     return pools
 
 
+def pooling_config(width: int, pools: tuple[str, ...]) -> dict[str, Any]:
+    """The settings of a Pooling module: the names that every version reads, if they keep order."""
+    if pools != tuple(pool for pool in _POOLS if pool in pools):
+        return {"embedding_dimension": width, "pooling_mode": list(pools)}
+    modes = {f"pooling_mode_{old}": pool in pools for pool, old in _POOLS.items()}
+    return {"word_embedding_dimension": width, **modes}
+
+
 def activation_of(part: Part) -> str:
     """The activation of a Dense module, by the name of its class in PyTorch."""
     name = str(part.config.get("activation_function", "Tanh")).rpartition(".")[2]

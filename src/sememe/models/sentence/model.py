@@ -37,6 +37,7 @@ from sememe.models.sentence.layout import (
     is_sentence_folder,
     max_length_of,
     parts_of,
+    pooling_config,
     pools_of,
     prompts_of,
 )
@@ -156,6 +157,8 @@ class SentenceModel(Model):
             default_prompt, base = default_prompt or base.default_prompt, base.base
         self.base = base
         self.pools: tuple[str, ...] = pools if any(pools) else ("mean",)
+        if self.is_static and self.pools != ("mean",):
+            raise OptionError("Static token vectors have one layer, and their pooling is the mean.")
         self.dense, self.is_normalized = tuple(dense), normalize
         self.prompts, self.default_prompt = dict(prompts or {}), default_prompt
         asked = {"query": self.config.query_prompt, "document": self.config.document_prompt}
@@ -223,7 +226,10 @@ class SentenceModel(Model):
 
     def take_over(self, other: SentenceModel) -> None:
         """Take over the state of another model of the same kind."""
-        for name in ("base", "pools", "dense", "prompts", "history", "plan", "precision"):
+        for name in (
+            "base", "pools", "dense", "is_normalized", "prompts", "default_prompt", "text",
+            "history", "plan", "precision",
+        ):  # fmt: skip
             setattr(self, name, getattr(other, name))
 
     # ---- use ------------------------------------------------------------------------------------
@@ -445,10 +451,7 @@ class SentenceModel(Model):
     def _write_part(self, place: Path, name: str, layers: Any) -> None:
         """Write one module after the base."""
         if name == "Pooling":
-            modes = {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens"}
-            config: dict[str, Any] = {"word_embedding_dimension": self.base.config.width} | {
-                f"pooling_mode_{old}": pool in self.pools for pool, old in modes.items()
-            }
+            config = pooling_config(self.base.config.width, self.pools)
         elif name == "Dense":
             layer = next(layers)
             module = (
