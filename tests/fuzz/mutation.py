@@ -558,7 +558,9 @@ def _parquet(data: bytes, rng: Random, name: str) -> tuple[bytes, Damage]:
         case 3:
             new, told = pa.nulls(len(column)), "nothing"
         case 4:
-            new = rng.choice((column.combine_chunks(), pa.array(range(len(column)))))
+            numbers = pa.array(range(len(column)))  # nested columns have no dictionary
+            own = numbers if pa.types.is_nested(field.type) else column.combine_chunks()
+            new = rng.choice((own, numbers))
             new, told = new.dictionary_encode(), "a dictionary"
         case _:
             kinds = (pa.binary(), pa.large_string(), pa.int64(), pa.float32(), pa.bool_())
