@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,39 @@ def test_a_damaged_graph_is_an_error_of_ours(golden: Path, tmp_path: Path) -> No
     graph.write_bytes(graph.read_bytes()[:500])
     with pytest.raises(ArtifactError, match=r"model\.onnx"):
         sememe.load(tmp_path / "graph")
+
+
+def test_a_graph_of_another_program_is_left_alone(golden: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden / "sentence", tmp_path / "model")
+    (tmp_path / "model" / "model.onnx").write_bytes(b"of another program")
+    found = sememe.load(tmp_path / "model").embed(TEXTS)
+    np.testing.assert_array_equal(found, sememe.load(golden / "sentence").embed(TEXTS))
+
+
+def test_a_model_with_a_graph_is_fine_tuned_by_its_weights(golden: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    convert(golden / "bert", tmp_path / "graph", "onnx")
+    rows = [("a lovely book", "good"), ("a bad cat", "bad")] * 4
+    ours, own = (
+        sememe.Classify(path, epochs=2, length=32, seed=1).fit(rows, dev=rows)
+        for path in (tmp_path / "graph", golden / "bert")
+    )
+    assert ours.predict(["a book"])[0].probabilities == pytest.approx(
+        own.predict(["a book"])[0].probabilities
+    )
+    encoder = sememe.SentenceModel(tmp_path / "graph", steps=2, batch_size=4, length=32)
+    encoder.fit([text for text, _ in rows[:2]] * 20)
+    encoder.save(tmp_path / "encoder")
+    again = sememe.load(tmp_path / "encoder")
+    np.testing.assert_allclose(again.embed(TEXTS), encoder.embed(TEXTS), atol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_graph_gives_vectors_to_a_network_on_a_gpu(golden: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    convert(golden / "sentence", tmp_path / "graph", "onnx")
+    plain, fast = sememe.load(golden / "sentence"), sememe.load(tmp_path / "graph", device="cuda")
+    np.testing.assert_allclose(fast.embed(TEXTS), plain.embed(TEXTS), atol=1e-5)
 
 
 def test_a_missing_library_is_named(

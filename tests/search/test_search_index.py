@@ -328,6 +328,18 @@ def test_another_model_is_refused(model: Path, tmp_path: Path) -> None:
         lexical.search("cat", mode="dense")
 
 
+def test_a_model_that_was_edited_is_another_one(model: Path, tmp_path: Path) -> None:
+    index = Search.build(TEXTS, model, folder=tmp_path / "index")
+    card = model / "README.md"
+    card.write_text("Our vectors.", encoding="utf-8")
+    assert ids(Search.load(index.folder, model).search("cat", 1)) == ["0"]
+    manifest = model / "sememe.json"
+    told = json.loads(manifest.read_text(encoding="utf-8")) | {"edited": True}
+    manifest.write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(ArtifactError, match="another model"):
+        Search.load(index.folder, model).search("cat")
+
+
 def test_a_damaged_index_is_one_error(model: Path, tmp_path: Path) -> None:
     index = Search.build(TEXTS, model, folder=tmp_path / "index")
     vectors = index.folder / "vectors.npy"

@@ -33,8 +33,10 @@ from sememe.models.word2vec.config import START_RATES
 from sememe.progress import SILENT, Reporter
 from sememe.storage.checkpoints import Checkpoints
 from sememe.storage.folder import (
+    CARD,
     CHECKSUMS,
     MANIFEST,
+    OTHER_CARD,
     keep_card,
     manifest_in,
     read_json,
@@ -249,14 +251,13 @@ def compare_checksums(path: str | Path) -> int:
 
 
 def content_hash(path: str | Path) -> str:
-    """A hash of the files of a model; of its saved checksums if it has them."""
+    """A hash of the files of a model, without its cards and checksums."""
     path = Path(path)
-    sums = path / CHECKSUMS
-    if sums.is_file():
-        return hashlib.sha256(sums.read_bytes()).hexdigest()
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:
+        if file.name in (CARD, OTHER_CARD, CHECKSUMS):
+            continue
         with file.open("rb") as content:
             name = file.relative_to(path).as_posix()
             digest.update(name.encode() + hashlib.file_digest(content, "sha256").digest())
@@ -519,11 +520,13 @@ def _convert_onnx(source: Path, target: str, int8: bool, progress: Reporter) -> 
         plain.save(Path(place) / "model")
         shutil.copytree(Path(place) / "model", scratch, dirs_exist_ok=True)
         write(load_network(scratch), scratch / GRAPH, int8=int8)
+        manifest = manifest_in(scratch)
+        write_json(scratch / MANIFEST, manifest | {"onnx": facts})
         if "embed" in plain.capabilities:
             progress.note("Comparing vectors and speed with those of the original.")
             compare = imported("sememe.models.huggingface.onnx", "compare")
             facts |= compare(plain, load(scratch))
-        write_json(scratch / MANIFEST, manifest_in(scratch) | {"onnx": facts})
+            write_json(scratch / MANIFEST, manifest | {"onnx": facts})
     told = f"an ONNX graph in {name}"
     if "rank_correlation" in facts:
         told += (

@@ -345,7 +345,8 @@ def load_network(folder: str | Path) -> Network:
     network = BERTNetwork(config) if isinstance(config, BERTConfig) else GPTNetwork(config)
     fill(network, weights)
     network.seen_length = _seen_length(folder, config)
-    if (folder / GRAPH).is_file():
+    # Graphs of other programs may have other inputs and outputs, or other weights.
+    if (folder / GRAPH).is_file() and "onnx" in manifest_in(folder):
         network.engine = ONNXEngine(folder / GRAPH)
     return network.eval()
 

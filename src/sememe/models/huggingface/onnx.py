@@ -2,8 +2,8 @@
 
 The graph takes input_ids, attention_mask and token_type_ids, as those of other programs do, and
 gives last_hidden_state. It is built from the fused operators of onnxruntime. A folder that has one
-beside its weights computes the vectors of texts with it; all else, such as attention maps or
-fine-tuning, uses the weights. B rows, T positions, N tokens, D width.
+beside its weights, and says so in sememe.json, computes the vectors of texts with it; all else,
+such as attention maps or fine-tuning, uses the weights. B rows, T positions, N tokens, D width.
 """
 
 from __future__ import annotations
@@ -179,6 +179,9 @@ class ONNXEngine:
         except Exception as error:  # the library's errors have no common class
             raise ArtifactError(f"{path} cannot be run: {str(error).splitlines()[0]}") from error
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """Leave a network's copy without an engine: it is trained, and this graph is not."""
+
     def encode(self, ids_N: Tensor, segments_N: Tensor | None, rows: RowLayout) -> Tensor:
         """Vectors of concatenated tokens, (N, D)."""
         segments_N = torch.zeros_like(ids_N) if segments_N is None else segments_N
@@ -187,9 +190,9 @@ class ONNXEngine:
         else:
             mask_BT = rows.padded(torch.ones_like(ids_N))
         inputs = (rows.padded(ids_N), mask_BT, rows.padded(segments_N))
-        feed = {name: own.long().numpy() for name, own in zip(_NAMES, inputs, strict=True)}
+        feed = {name: own.long().cpu().numpy() for name, own in zip(_NAMES, inputs, strict=True)}
         (found_BTD,) = self.session.run(["last_hidden_state"], feed)
-        flat = torch.from_numpy(found_BTD).flatten(0, 1)
+        flat = torch.from_numpy(found_BTD).to(ids_N.device).flatten(0, 1)
         return flat if rows.places_N is None else flat.index_select(0, rows.places_N)
 
 
