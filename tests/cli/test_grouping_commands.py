@@ -49,6 +49,19 @@ def test_duplicates_are_written_with_the_columns_of_the_file(sememe, files):
     assert ran.code == 2 and "exists" in ran.err
 
 
+def test_columns_of_the_file_do_not_replace_what_was_found(sememe, files):
+    rows = [{"body": text, "text": "t", "topic": "old", "group": "old"} for text in ROWS]
+    (files / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    arguments = ("rows.jsonl", "--column", "text=body", "--model", "vectors")
+    for command, name, other in (("duplicates", "group", "topic"), ("topics", "topic", "group")):
+        ran = sememe(command, *arguments, "-o", f"{name}.jsonl")
+        assert f"'{name} (2)'" in " ".join(ran.err.split())
+        lines = (files / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        first = json.loads(lines[0])
+        assert first[name] in (1, 2) and first["text"] == ROWS[0] and first["text (2)"] == "t"
+        assert first[f"{name} (2)"] == first[other] == "old"
+
+
 def test_topics_with_their_words(sememe, files):
     ran = sememe(
         "topics", "texts.txt", "--model", "vectors", "--num-topics", "2", "--out", "topics.tsv",
@@ -67,6 +80,8 @@ def test_topics_with_their_words(sememe, files):
         (("duplicates", "none.txt"), "none.txt"),
         (("duplicates", "texts.txt", "--model", "none"), "no model at none"),
         (("duplicates", "texts.txt", "--threshold", "2"), "threshold"),
+        (("duplicates", "texts.txt", "--threshold", "0.05"), "threshold"),
+        (("duplicates", "texts.txt", "--language", "zh"), "--language"),
         (("duplicates", "texts.txt", "--out", "x.doc"), "x.doc"),
         (("topics", "texts.txt"), "--model must name"),
         (("topics", "texts.txt", "--model", "vectors", "--num-topics", "50"), "more than the"),

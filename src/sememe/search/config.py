@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sememe.errors import OptionError
@@ -15,7 +15,6 @@ from sememe.text.settings import Errors, TextSettings
 class RowsConfig(Config):
     """How the rows of texts are read."""
 
-    language: str = option("", "Language of the words (en, zh …); default: detected.")
     layout: Literal["auto", "line", "paragraph", "file"] = option(
         "auto", "Row of text files; auto: detected."
     )
@@ -43,13 +42,24 @@ class RowsConfig(Config):
         """How files are read; `text_column` is that of a table, if it is known."""
         column = self.columns.get("text", text_column)
         return TextSettings(
-            language=self.language or "en", layout=self.layout, encoding=self.encoding,
-            errors=self.errors, columns={"text": column} if column else {},
+            layout=self.layout, encoding=self.encoding, errors=self.errors,
+            columns={"text": column} if column else {},
         )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchConfig(RowsConfig):
+class WordsConfig(RowsConfig):
+    """How the rows of texts are read and split into words."""
+
+    language: str = option("", "Language of the words (en, zh …); default: detected.")
+
+    def reading(self, text_column: str = "") -> TextSettings:
+        """How files are read; `text_column` is that of a table, if it is known."""
+        return replace(super().reading(text_column), language=self.language or "en")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig(WordsConfig):
     """How rows are read, split into passages and stored as vectors."""
 
     passage: int = option(
@@ -73,11 +83,13 @@ class SearchConfig(RowsConfig):
 class DuplicatesConfig(RowsConfig):
     """How similar near-duplicates are, and how rows are read."""
 
-    threshold: float = option(0.0, "Minimum similarity; 0: 0.95 (cosine) or 0.8 (Jaccard).", 0, 1)
+    threshold: float | None = option(
+        None, "Minimum similarity; default: 0.95 (cosine) or 0.8 (Jaccard).", 0.1, 1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicsConfig(RowsConfig):
+class TopicsConfig(WordsConfig):
     """How rows are grouped and described, and how they are read."""
 
     num_topics: int = option(0, "Number of topics of k-means; 0: from the rows.", 0, 10_000)

@@ -24,9 +24,9 @@ from sememe.options import changed
 from sememe.progress import Reporter, as_reporter
 from sememe.search.config import DuplicatesConfig
 from sememe.search.rows import Row
-from sememe.search.spool import AT_ONCE, Spool, VectorFile, usable_rows
+from sememe.search.spool import Spool, VectorFile, usable_rows, write_rows
 from sememe.storage.folder import scratch_folder
-from sememe.storage.tables import check_free, table_format, write_table
+from sememe.storage.tables import check_free, table_format
 from sememe.text.cleaning.config import CleanConfig
 from sememe.text.cleaning.duplicates import NONE, Duplicates
 from sememe.text.cleaning.fingerprints import bands_and_rows, fingerprint
@@ -136,7 +136,8 @@ def duplicates(
             reporter.note(f"{num_unknown:,} rows have no word that the model knows.")
         groups = _groups(firsts)
         if out is not None:
-            _write(out, spool, groups, similarities)
+            rows = _table(spool, groups, similarities)
+            write_rows(out, rows, {"group": int, "similarity": float}, reporter)
         largest = sorted(groups, key=len, reverse=True)[:_NUM_SHOWN]
         return DuplicatesReport(
             num_rows=len(spool), measure="Jaccard similarity" if used is None else "cosine",
@@ -152,7 +153,7 @@ Compared = tuple[np.ndarray, np.ndarray, int]
 
 
 def _by_shingles(parts: Iterator[list[Row]], threshold: float, folder: Path) -> Compared:
-    config = CleanConfig(threshold=max(threshold, 0.1))
+    config = CleanConfig(threshold=threshold)
     found = Duplicates(folder, bands_and_rows(config.threshold)[0])
     num = 0
     for part in parts:
@@ -221,20 +222,14 @@ def _groups(firsts: np.ndarray) -> list[list[int]]:
     return [part.tolist() for part in np.split(order, bounds) if len(part) > 1]
 
 
-def _write(out: Path, spool: Spool, groups: Sequence[list[int]], similarities: np.ndarray) -> None:
-    """Write the rows of all groups, group by group; the first row of each has no similarity."""
-    with write_table(out, types={"group": int, "similarity": float}) as table:
-        waiting: list[dict[str, Any]] = []
-        for number, group in enumerate(groups, 1):
-            for row in group:
-                own = spool[row]
-                similarity = None if row == group[0] else round(float(similarities[row]), 6)
-                cells = {"group": number, "similarity": similarity, "id": own.id}
-                waiting.append(cells | {"text": own.text} | dict(own.cells))
-            if len(waiting) >= AT_ONCE:
-                table.add(waiting)
-                waiting = []
-        table.add(waiting)
+def _table(
+    spool: Spool, groups: Sequence[list[int]], similarities: np.ndarray
+) -> Iterator[tuple[dict[str, Any], Row]]:
+    """The rows of all groups, group by group; the first row of each has no similarity."""
+    for number, group in enumerate(groups, 1):
+        for row in group:
+            similarity = None if row == group[0] else round(float(similarities[row]), 6)
+            yield {"group": number, "similarity": similarity}, spool[row]
 
 
 def _sample(spool: Spool, group: list[int], similarities: np.ndarray) -> list[GroupRow]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sememe.progress import Reporter
 from sememe.search.config import RowsConfig
 from sememe.search.rows import Row, read_rows
 from sememe.storage.folder import write_errors
+from sememe.storage.tables import free_name, write_table
 
 AT_ONCE = 1_024  # rows
 
@@ -99,3 +100,30 @@ class VectorFile:
         if not self._num:
             return np.empty((0, self._dim), np.float32)
         return np.memmap(self._path, np.float32, "r+", shape=(self._num, self._dim))
+
+
+def write_rows(
+    out: Path,
+    rows: Iterable[tuple[Mapping[str, Any], Row]],
+    types: Mapping[str, Any],
+    reporter: Reporter,
+) -> None:
+    """Write a table of rows, each after the cells that were found for it.
+
+    A column of the rows with the name of such a cell, or `text`, gets another name.
+    """
+    rows, renamed = iter(rows), dict[str, str]()
+    with write_table(out, types=types) as table:
+        while part := list(islice(rows, AT_ONCE)):
+            for found, row in part:
+                for name in ({*found, "text"} & row.cells.keys()) - renamed.keys():
+                    renamed[name] = free_name(name, {*found, *row.cells})
+            table.add(
+                [
+                    {**found, "id": row.id, "text": row.text}
+                    | {renamed.get(name, name): cell for name, cell in row.cells.items()}
+                    for found, row in part
+                ]
+            )
+    for name, own in sorted(renamed.items()):
+        reporter.note(f"The file has a column {name!r}; in the table it is {own!r}.")

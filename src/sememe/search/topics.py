@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -27,10 +27,10 @@ from sememe.plots.style import Paths, check_paths
 from sememe.progress import Reporter, as_reporter
 from sememe.search.config import TopicsConfig
 from sememe.search.lexical import words_of_texts
-from sememe.search.rows import detected_language
-from sememe.search.spool import AT_ONCE, Spool, VectorFile, usable_rows
+from sememe.search.rows import Row, detected_language
+from sememe.search.spool import AT_ONCE, Spool, VectorFile, usable_rows, write_rows
 from sememe.storage.folder import scratch_folder
-from sememe.storage.tables import check_free, table_format, write_table
+from sememe.storage.tables import check_free, table_format
 from sememe.text.settings import TextSettings
 from sememe.vectors.search import unit_rows
 
@@ -119,7 +119,8 @@ def topics(
             for number, examples in _examples(vectors.mapped(), of_rows, spool).items()
         ]
         if out is not None:
-            _write(out, spool, of_rows, words)
+            rows = _table(spool, of_rows, words)
+            write_rows(out, rows, {"topic": int, "topic_words": str}, reporter)
         if paths:
             _draw(vectors.mapped(), of_rows, found, paths)
     return TopicsResult(
@@ -289,16 +290,12 @@ def _examples(rows_ND: np.ndarray, of_rows: np.ndarray, spool: Spool) -> dict[in
     return found
 
 
-def _write(out: Path, spool: Spool, of_rows: np.ndarray, words: dict[int, list[str]]) -> None:
-    """Write all rows with the number and the words of their topic."""
-    with write_table(out, types={"topic": int, "topic_words": str}) as table:
-        for start in range(0, len(spool), AT_ONCE):
-            rows = []
-            for number in range(start, min(start + AT_ONCE, len(spool))):
-                own, topic = spool[number], int(of_rows[number])
-                cells = {"topic": topic or None, "topic_words": " ".join(words.get(topic, []))}
-                rows.append(cells | {"id": own.id, "text": own.text} | dict(own.cells))
-            table.add(rows)
+def _table(
+    spool: Spool, of_rows: np.ndarray, words: dict[int, list[str]]
+) -> Iterator[tuple[dict[str, Any], Row]]:
+    """All rows with the number and the words of their topic."""
+    for topic, row in zip(of_rows.tolist(), spool, strict=True):
+        yield {"topic": topic or None, "topic_words": " ".join(words.get(topic, []))}, row
 
 
 def _draw(

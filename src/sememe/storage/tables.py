@@ -130,7 +130,7 @@ class Table:
         is_first = not self.columns
         if is_first:
             given = list(dict.fromkeys(name for row in rows for name in row))
-            self.new_names = [_free_name(name, given) for name in self.new]
+            self.new_names = [free_name(name, given) for name in self.new]
             self.types |= zip(self.new_names, self.new.values(), strict=True)
             self.columns = given + self.new_names
         if self.new:
@@ -164,7 +164,7 @@ class Table:
                 )
 
 
-def _free_name(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """The name, followed by a number if it is taken: prediction (2)."""
     names = chain([name], (f"{name} ({number})" for number in count(2)))
     return next(own for own in names if own not in taken)
