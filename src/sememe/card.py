@@ -17,6 +17,7 @@ from sememe.storage.folder import MANIFEST, read_json, write_card, write_json
 from sememe.text.settings import BUILT_IN
 
 _CONFIG, _WEIGHTS, _HEAD = "config.json", "model.safetensors", "head.safetensors"
+_MODULES = "modules.json"  # of sentence-transformers
 # What Hugging Face calls a model that has a capability; the first one that fits counts.
 _PIPELINES = {
     "translate": "translation", "predict": "text-classification", "fill": "fill-mask",
@@ -116,6 +117,7 @@ def facts_of(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "has_seen_dev": _has_seen_dev(part_of(part_of(manifest, "plan"), "content")),
         "untrained": untrained,
         "opens": _transformers_class(folder),
+        "is_encoder": (folder / _MODULES).is_file(),
         "gensim": _gensim_format(manifest),
     }
 
