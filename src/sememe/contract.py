@@ -198,6 +198,15 @@ class PredictedRow(NamedTuple):
     source: str = ""  # the name of its file
 
 
+class Token(NamedTuple):
+    """A word or sub-word token of a text: its id, and its place in the text in characters."""
+
+    id: int  # -1 for a word outside the vocabulary
+    text: str
+    start: int
+    end: int
+
+
 class WordsInContext(NamedTuple):
     """The words, or the tokens, of one text with their vectors. W words, D dimensions."""
 
@@ -357,8 +366,8 @@ def _reads_frames(call: Callable[..., Any]) -> Callable[..., Any]:
 
 # Methods that return floats. `predict` checks its scores before it turns them into labels.
 _NUMERIC = (
-    "embed", "embed_words", "embed_spans", "embed_tokens", "embed_expected", "fill", "follows",
-    "next_words", "distribution", "score", "evaluate", "attention", "positions",
+    "embed", "embed_token_ids", "embed_words", "embed_spans", "embed_tokens", "embed_expected", "fill",
+    "follows", "next_words", "distribution", "score", "evaluate", "attention", "positions",
 )  # fmt: skip
 
 
@@ -452,6 +461,31 @@ class Model(Estimator):
         """One vector for each text in a role (query, document), after the prompt of that role."""
         before = self.prompt(role)
         return self.embed([before + text for text in texts])
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of a text that the model reads at once; 0 if there is no limit."""
+        return 0
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
+        """The tokens of each text as `embed` reads them, without special tokens."""
+        reader = self.answering("embed")
+        if reader is self:
+            raise self.unsupported("embed_words")
+        return reader.tokenize(texts)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of these tokens."""
+        return [[token.id for token in own] for own in self.tokenize(texts)]
+
+    @property
+    def embeds_ids(self) -> bool:
+        """Whether `embed_token_ids` takes the ids of `token_ids`."""
+        return False
+
+    def embed_token_ids(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """One vector for each text given as ids; equal to `embed` of the text."""
+        raise self.unsupported("embed")
 
     def num_longer(self, texts: Sequence[str]) -> int:
         """How many texts are longer than the model reads at once; those are read in windows."""

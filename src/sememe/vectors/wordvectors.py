@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sememe.contract import KINDS, Model, WordsInContext, checked_finite
+from sememe.contract import KINDS, Model, Token, WordsInContext, checked_finite
 from sememe.errors import LookupNote, OptionError, UnknownWordError
 from sememe.examples.running_words import is_word, places_in, written
 from sememe.notebook import html_table
@@ -249,6 +249,23 @@ class WordVectors(Model):
             if words:
                 row_D[:] = self[words].mean(0) if pool == "mean" else self[words].max(0)
         return found_ND
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
+        """The words of each text, known or not, with their places."""
+        self.check_list(texts)
+        return [
+            [
+                Token(
+                    self.vocabulary.find(written(text[start:end], self.text)),
+                    text[start:end],
+                    start,
+                    end,
+                )
+                for start, end in places
+                if is_word(text[start:end], self.text)
+            ]
+            for text, places in zip(texts, places_in(texts, self.text), strict=True)
+        ]
 
     def embed_words(
         self, sentences: Sequence[Sequence[str]] | Sequence[str], *, layers: Any = "last"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from sememe.contract import Attention, WordsInContext
+from sememe.contract import Attention, Token, WordsInContext
 from sememe.errors import ArtifactError, OptionError
 from sememe.examples.batches import Preview, Split, preview
 from sememe.examples.masking.config import MaskingConfig
@@ -24,6 +24,7 @@ from sememe.models.language.features import (
     embed_texts,
     embed_words,
     known_tokens,
+    pooled_ids,
     room,
     token_vectors,
     tokens_in,
@@ -141,6 +142,30 @@ class SubwordModel(LanguageModel):
         network.precision = torch.bfloat16 if name == "bf16" else torch.float32
         keep_cast(network, network.precision)
         return self
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of a text in one row of the network, besides the special tokens."""
+        return room(self.trained())
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
+        """The sub-word tokens of each text."""
+        return tokens_of(self.tokenizer, texts)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of the sub-word tokens of each text."""
+        self.check_list(texts)
+        return self.tokenizer.ids_batch(texts)
+
+    embeds_ids = True
+
+    def embed_token_ids(self, ids: Sequence[Sequence[int]], *, pool: str = "mean") -> np.ndarray:
+        """One vector per text given as token ids, pooled by mean or cls."""
+        network = self.trained()
+        self.tokenizer.check_ids(ids)
+        if not len(ids):
+            return np.empty((0, self.config.width), np.float32)
+        return pooled_ids(network, self.tokenizer, ids, pool=pool)
 
     def num_longer(self, texts: Sequence[str]) -> int:
         """How many texts have more tokens than the network reads at once."""
@@ -292,6 +317,19 @@ def chinese_spans(
         firsts_W, lasts_W = tokens_in(encoding, places_W2)
         spans.append(places_W2[firsts_W < lasts_W])
     return spans
+
+
+def tokens_of(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[Token]]:
+    """The tokens of each text with their places."""
+    return [
+        [
+            Token(token_id, tokenizer.token(token_id), start, end)
+            for token_id, start, end in zip(
+                own.ids.tolist(), own.starts.tolist(), own.ends.tolist(), strict=True
+            )
+        ]
+        for own in tokenizer.encode_batch(texts)
+    ]
 
 
 def whole_words(tokenizer: SubwordTokenizer) -> dict[str, int]:

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from sememe.card import part_of, write_manifest
-from sememe.contract import KINDS, Attention, Model
+from sememe.contract import KINDS, Attention, Model, Token
 from sememe.errors import ArtifactError, OptionError
 from sememe.machine import provenance
 from sememe.models.fitting import Prepared, Request, fit
 from sememe.models.huggingface.folder import load_folder, write_network
 from sememe.models.huggingface.layout import network_kind
 from sememe.models.language.features import pooled_ids
+from sememe.models.language.subword_model import tokens_of
 from sememe.models.registry import load
 from sememe.models.sentence.config import SentenceConfig
 from sememe.models.sentence.encoders import BackboneVectors
@@ -289,6 +290,10 @@ class SentenceModel(Model):
             )
         for layer in self.dense:
             vectors_ND = layer.apply(vectors_ND)
+        return self._normalized(vectors_ND)
+
+    def _normalized(self, vectors_ND: np.ndarray) -> np.ndarray:
+        """Vectors of length 1, if the encoder has a Normalize layer."""
         if self.is_normalized:
             norms_N = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
             vectors_ND = vectors_ND / np.maximum(norms_N, 1e-12)
@@ -297,6 +302,43 @@ class SentenceModel(Model):
     def embed_role(self, texts: Sequence[str], role: str) -> np.ndarray:
         """One vector per text in a role (query, document), after the prompt of that role."""
         return self.embed(texts, role=role)
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens that the network reads at once; static vectors read all."""
+        return int(getattr(self.base, "max_tokens", 0))
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
+        """The tokens of each text, without a prompt."""
+        self.check_list(texts)
+        if self.is_static:
+            return tokens_of(self.base.tokenizer, texts)
+        if isinstance(self.base, BackboneVectors):
+            raise self.unsupported("embed_words")
+        found: list[list[Token]] = self.base.tokenize(texts)
+        return found
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of the tokens of each text."""
+        self.check_list(texts)
+        if self.is_static or self.embeds_ids:
+            found: list[list[int]] = self.base.tokenizer.ids_batch(texts)
+            return found
+        return super().token_ids(texts)
+
+    @property
+    def embeds_ids(self) -> bool:
+        """A Transformer pooled by mean or cls does."""
+        return "max" not in self.pools and bool(getattr(self.base, "embeds_ids", False))
+
+    def embed_token_ids(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """One vector per text given as token ids."""
+        if not self.embeds_ids:
+            raise OptionError("This encoder takes texts, not token ids.")
+        if not len(ids):
+            return np.empty((0, self.dim), np.float32)
+        self.base.tokenizer.check_ids(ids)
+        return self._normalized(self.embed_ids(ids))
 
     def num_longer(self, texts: Sequence[str]) -> int:
         """How many texts are longer than the network reads at once."""

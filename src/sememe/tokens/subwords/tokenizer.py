@@ -213,6 +213,13 @@ class SubwordTokenizer:
         # The library's fast call does not compute the positions of tokens.
         return [own.ids for own in _encoded(self._engine.encode_batch_fast, texts)]
 
+    def check_ids(self, texts: Sequence[Sequence[int]]) -> None:
+        """Refuse ids that are not in the vocabulary."""
+        for own in texts:
+            if own and not (min(own) >= 0 and max(own) < len(self)):
+                bad = next(one for one in own if not 0 <= one < len(self))
+                raise OptionError(f"{bad} is no token id: they are 0 to {len(self) - 1:,}.")
+
     def _arrays(self, encoding: Any) -> Encoding:
         import numpy as np  # not for the commands that only name its options
 
