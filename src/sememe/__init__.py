@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sememe.search.duplicates import duplicates as duplicates
     from sememe.search.index import Search as Search
     from sememe.search.topics import topics as topics
+    from sememe.serve.client import AsyncClient as AsyncClient, Client as Client
     from sememe.tasks.answer import Answer as Answer
     from sememe.tasks.classify import Classify as Classify, Pairs as Pairs
     from sememe.tasks.config import FinetuneConfig as FinetuneConfig
@@ -79,8 +80,10 @@ __version__ = "0.1.0"
 # A name is imported when it is first used, so that `import sememe` is fast: the classes of all
 # kinds, and these.
 _HOMES = {
+    "AsyncClient": "serve.client",
     "CleanConfig": "text.cleaning.config",
     "CleanReport": "text.cleaning.report",
+    "Client": "serve.client",
     "CountsConfig": "models.counts.config",
     "Evaluate": "models.static.loop",
     "FastTextClassifierConfig": "models.fasttext.classifier.config",

@@ -451,6 +451,7 @@ class Model(Estimator):
             raise OptionError(f"A {title} computes in fp32: leave out precision {name}.")
         return self
 
+    is_matryoshka = False  # whether the first dimensions of its vectors are vectors, too
     own_pool = "mean"  # how `embed` makes one vector of many, unless `pool` says otherwise
 
     def prompt(self, role: str = "") -> str:

@@ -8,6 +8,7 @@ SememeError
 ├── UnknownWordError    a word outside the vocabulary (also a KeyError)
 ├── UnsupportedError    a method that a model does not support (also a TypeError, AttributeError)
 ├── DivergedError       a training that diverged
+├── ServiceError        a server that refused a request, failed, or could not be reached
 └── MissingExtraError   an optional library that is not installed (also an ImportError)
 """
 
@@ -58,6 +59,26 @@ class UnsupportedError(SememeError, TypeError, AttributeError):
 
 class DivergedError(SememeError):
     """A training that diverged."""
+
+
+class ServiceError(SememeError):
+    """A server that refused a request, failed, or could not be reached (then status is None)."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        param: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+        self.param = param
+        self.request_id = request_id
 
 
 class MissingExtraError(SememeError, ImportError):

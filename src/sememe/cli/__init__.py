@@ -17,6 +17,7 @@ from sememe.cli import (  # noqa: F401
     plot,
     predict,
     search,
+    serve,
     study,
     train_classifier,
     train_networks,

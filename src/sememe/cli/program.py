@@ -43,6 +43,7 @@ PANELS = {
     "Evaluate and compare": ("evaluate", "compare", "study"),
     "Look inside": ("plot", "info"),
     "Files": ("embed", "convert"),
+    "Serve": ("serve",),
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _IN_GROUPS = (

@@ -241,6 +241,11 @@ class SentenceModel(Model):
         return "+".join(self.pools)
 
     @property
+    def is_matryoshka(self) -> bool:  # type: ignore[override]
+        """Whether the first dimensions were trained alone, too."""
+        return bool(self.config.matryoshka)
+
+    @property
     def is_static(self) -> bool:
         """Whether the vectors of tokens do not depend on their context."""
         return isinstance(self.base, TokenVectors)

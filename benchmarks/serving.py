@@ -1,0 +1,480 @@
+"""Requests per second of `sememe serve` on loopback, beside plain FastAPI services.
+
+    python benchmarks/serving.py encoder MODEL [--threads 2] [--rounds 3] [--seconds 3]
+    python benchmarks/serving.py static VECTORS [--clients 1 4 16 64]
+
+`encoder` serves MODEL, a sentence-transformers folder (all-MiniLM-L6-v2, for example), and compares
+POST /v1/embeddings with sentence-transformers behind FastAPI, written the two usual ways: a `def`
+route, which FastAPI runs in a pool of threads, and an `async def` route, which encodes one request
+after the other. It also prints the rate of `sememe.load(MODEL).embed` without HTTP.
+`static` serves word vectors and compares with a FastAPI route that validates the same body and
+returns ready bytes: the most that this framework can answer.
+
+All servers run at the same time and have the same number of threads; one is loaded at a time.
+Rounds alternate between them, and the medians of the rounds are printed. The client is wrk where it
+is installed, otherwise httpx in a process of its own. It shares the CPU with the servers: a star
+marks rows in which it was busy for more than 90% of the time, so that it limits the rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import numpy as np
+from fastapi import FastAPI, Response
+from pydantic import BaseModel
+
+ROUTE = "/v1/embeddings"
+START_SECONDS = 180
+BUSY = 0.9
+NUM_BODIES = 500
+FREQUENT = (
+    "the of and to in a is that for it as was with be by on not he his but at are this have from "
+    "or had an they which one you were all her she there would their we him been has when who will "
+    "no more if out so up said what its about than into them can only other time new some could "
+    "these two may first then do any like my now over such our man me even most made after also "
+    "well must before back years where much your way down should because long each just state "
+    "people those too mister good how make world still own see work here old life both between"
+)
+WORDS = FREQUENT.split()
+# One line of JSON, as the httpx client prints it. Errors are answers other than 2xx and 3xx,
+# broken connections and timeouts.
+LUA = """
+local bodies = {}
+for line in io.lines("@BODIES@") do bodies[#bodies + 1] = line end
+local next_body = 0
+local headers = { ["Content-Type"] = "application/json" }
+request = function()
+  next_body = next_body % #bodies + 1
+  return wrk.format("POST", nil, headers, bodies[next_body])
+end
+done = function(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format(
+    '\\n{"rate": %f, "p50": %f, "p99": %f, "errors": %d}\\n',
+    summary.requests / summary.duration * 1e6, latency:percentile(50) / 1e3,
+    latency:percentile(99) / 1e3, e.status + e.connect + e.read + e.write + e.timeout))
+end
+"""
+
+
+class Body(BaseModel):
+    """What a peer accepts: the part of OpenAI's request that the clients send."""
+
+    model: str | None = None
+    input: str | list[str]
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+@dataclass
+class Measured:
+    """One load of one server: requests per second, milliseconds, busy share of the client."""
+
+    rate: float
+    p50: float
+    p99: float
+    errors: int
+    busy: float
+
+
+def ready() -> dict[str, str]:
+    """The answer of /ready of a peer."""
+    return {"status": "ready"}
+
+
+def encoder_app(model: str, threads: int, *, is_async: bool) -> FastAPI:
+    """sentence-transformers behind plain FastAPI."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(threads)
+    opened = SentenceTransformer(model, device="cpu")
+    app = FastAPI()
+
+    def answer(body: Body) -> dict[str, Any]:
+        texts = [body.input] if isinstance(body.input, str) else body.input
+        rows = opened.encode(texts, show_progress_bar=False).tolist()
+        data = [{"index": index, "embedding": row} for index, row in enumerate(rows)]
+        return {"object": "list", "data": data, "model": body.model}
+
+    async def answer_alone(body: Body) -> dict[str, Any]:
+        return answer(body)
+
+    app.post(ROUTE)(answer_alone if is_async else answer)
+    app.get("/ready")(ready)
+    return app
+
+
+def ready_app(folder: str) -> FastAPI:
+    """A validated body in, ready bytes out: one reply for each number of inputs."""
+    replies = {int(path.stem): path.read_bytes() for path in Path(folder).glob("*.json")}
+    app = FastAPI()
+
+    async def answer(body: Body) -> Response:
+        num = 1 if isinstance(body.input, str) else len(body.input)
+        return Response(replies[num], media_type="application/json")
+
+    app.post(ROUTE)(answer)
+    app.get("/ready")(ready)
+    return app
+
+
+def run_peer(kind: str, source: str, threads: int, port: int) -> None:
+    """Serve one of the peers by uvicorn, without its access log."""
+    import uvicorn
+
+    if kind == "ready":
+        app = ready_app(source)
+    else:
+        app = encoder_app(source, threads, is_async=kind == "async")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+
+
+def environment(threads: int) -> dict[str, str]:
+    """The same number of threads for every library of a child, and no API key."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    kept = {name: value for name, value in os.environ.items() if name != "SEMEME_API_KEY"}
+    return {**kept, **dict.fromkeys(names, str(threads)), "TOKENIZERS_PARALLELISM": "false"}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_ready(child: subprocess.Popen[bytes], base: str, log: Path) -> None:
+    """Poll /ready; a server that ends or takes too long stops the benchmark."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and child.poll() is None:
+        with contextlib.suppress(httpx.TransportError):
+            if httpx.get(f"{base}/ready", trust_env=False).status_code == 200:
+                return
+        time.sleep(0.2)
+    sys.exit(f"{' '.join(map(str, child.args))} did not start:\n{log.read_text()[-2_000:]}")
+
+
+@contextlib.contextmanager
+def serving(command: Callable[[int], list[str]], threads: int) -> Iterator[str]:
+    """Run a server on a free port; gives its address."""
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    log = Path(tempfile.mkdtemp(), "log.txt")
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command(port), env=environment(threads), stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            wait_until_ready(child, base, log)
+            yield base
+        finally:
+            child.terminate()
+            try:
+                child.wait(20)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def sememe_command(model: str, threads: int) -> Callable[[int], list[str]]:
+    """`sememe serve`, the model named `bench`."""
+    return lambda port: [
+        sys.executable, "-m", "sememe.cli", "serve", f"bench={model}", "--port", str(port),
+        "--threads", str(threads), "--device", "cpu",
+    ]  # fmt: skip
+
+
+def peer_command(kind: str, source: str, threads: int) -> Callable[[int], list[str]]:
+    """This file as a peer."""
+    return lambda port: [
+        sys.executable, __file__, "peer", kind, source, "--threads", str(threads),
+        "--port", str(port),
+    ]  # fmt: skip
+
+
+def body_of(given: str | list[str]) -> str:
+    """One request as a line of JSON."""
+    return json.dumps({"model": "bench", "input": given, "encoding_format": "float"})
+
+
+def post(base: str, given: str | list[str]) -> bytes:
+    """One request, outside the measured time."""
+    headers = {"Content-Type": "application/json"}
+    found = httpx.post(
+        base + ROUTE, content=body_of(given), headers=headers, timeout=60, trust_env=False
+    )
+    found.raise_for_status()
+    return found.content
+
+
+async def load(url: str, bodies: list[str], clients: int, seconds: float) -> dict[str, float]:
+    """`clients` connections, each sending its next request when the last is answered."""
+    times: list[float] = []
+    errors = 0
+    headers = {"Content-Type": "application/json"}
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
+    async with httpx.AsyncClient(limits=limits, timeout=30, trust_env=False) as client:
+        start, cpu = time.perf_counter(), time.process_time()
+
+        async def one(first: int) -> None:
+            nonlocal errors
+            turn = first
+            while time.perf_counter() < start + seconds:
+                began = time.perf_counter()
+                try:
+                    found = await client.post(
+                        url, content=bodies[turn % len(bodies)], headers=headers
+                    )
+                    errors += found.status_code >= 400
+                except httpx.TransportError:
+                    errors += 1
+                times.append(time.perf_counter() - began)
+                turn += clients
+
+        await asyncio.gather(*(one(first) for first in range(clients)))
+        wall, used = time.perf_counter() - start, time.process_time() - cpu
+    p50, p99 = np.percentile(times, [50, 99]) * 1e3
+    return {"rate": len(times) / wall, "p50": p50, "p99": p99, "errors": errors,
+            "busy": used / wall}  # fmt: skip
+
+
+def measure(base: str, bodies: Path, clients: int, seconds: float) -> Measured:
+    """Load a server with wrk or, without it, with httpx in another process."""
+    if wrk := shutil.which("wrk"):
+        script = bodies.with_suffix(".lua")
+        script.write_text(LUA.replace("@BODIES@", str(bodies)), encoding="utf-8")
+        command = [wrk, "-t", "1", "-c", str(clients), "-d", f"{max(1, round(seconds))}s",
+                   "--timeout", "30s", "-s", str(script), base + ROUTE]  # fmt: skip
+    else:
+        command = [sys.executable, __file__, "client", base + ROUTE, str(bodies),
+                   "--clients", str(clients), "--seconds", str(seconds)]  # fmt: skip
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 120)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    found = json.loads(ran.stdout.strip().splitlines()[-1])
+    return Measured(**{"busy": used / wall, **found})
+
+
+def some_texts(kind: str, num: int) -> list[str]:
+    """Sentences of frequent words: 4 to 12 of them, or mixed lengths up to 180."""
+    source = random.Random(7)
+    ranges = [(4, 12)] if kind == "short" else [(5, 15)] * 6 + [(20, 60)] * 3 + [(100, 180)]
+    lengths = [source.randint(*source.choice(ranges)) for _ in range(num)]
+    return [" ".join(source.choices(WORDS, k=length)) + "." for length in lengths]
+
+
+def run_offline(model: str, threads: int, seconds: float) -> None:
+    """Print texts per second of `embed` on the texts of the clients, all at once."""
+    import torch
+
+    import sememe
+
+    torch.set_num_threads(threads)
+    opened = sememe.load(model)
+    rates = {}
+    for kind in ("short", "mixed"):
+        texts = some_texts(kind, NUM_BODIES)
+        opened.embed(texts[:64])  # warms up
+        start, num = time.perf_counter(), 0
+        while time.perf_counter() < start + seconds:
+            opened.embed(texts)
+            num += len(texts)
+        rates[kind] = num / (time.perf_counter() - start)
+    print(json.dumps(rates))
+
+
+def offline_rates(asked: argparse.Namespace) -> dict[str, float]:
+    """The rates of `run_offline`, which has a process of its own."""
+    command = [sys.executable, __file__, "offline", asked.model, "--threads", str(asked.threads),
+               "--seconds", str(asked.seconds)]  # fmt: skip
+    ran = subprocess.run(
+        command, env=environment(asked.threads), stdout=subprocess.PIPE, text=True, check=True
+    )
+    rates: dict[str, float] = json.loads(ran.stdout.strip().splitlines()[-1])
+    return rates
+
+
+def vectors_of(base: str, texts: list[str]) -> np.ndarray:
+    """Vectors of length one, as a server returns them."""
+    rows = json.loads(post(base, texts))["data"]
+    vectors_ND = np.array([row["embedding"] for row in rows])
+    return vectors_ND / np.linalg.norm(vectors_ND, axis=1, keepdims=True)
+
+
+def median_of(found: list[Measured]) -> Measured:
+    """The median of each column; errors are added up."""
+    rate, p50, p99, busy = (
+        statistics.median(getattr(one, name) for one in found)
+        for name in ("rate", "p50", "p99", "busy")
+    )
+    return Measured(rate, p50, p99, sum(one.errors for one in found), busy)
+
+
+def compare(
+    servers: dict[str, str], loads: dict[str, Path], asked: argparse.Namespace
+) -> dict[tuple[str, int], float]:
+    """Load the servers in turn and print the table; gives the rates of sememe."""
+    found: dict[tuple[str, int, str], list[Measured]] = {}
+    names = list(servers)
+    for turn in range(asked.rounds):
+        for kind, bodies in loads.items():
+            for clients in asked.clients:
+                # Another server is the first in each round.
+                for name in names[turn % len(names) :] + names[: turn % len(names)]:
+                    one = measure(servers[name], bodies, clients, asked.seconds)
+                    found.setdefault((kind, clients, name), []).append(one)
+    medians = {key: median_of(several) for key, several in found.items()}
+    client = "wrk" if shutil.which("wrk") else "httpx, as wrk is not installed"
+    print(
+        f"client: {client}; {asked.threads} threads, {asked.seconds:g} s per load, "
+        f"medians of {asked.rounds} rounds"
+    )
+    for kind in loads:
+        print(
+            f"\n{kind}\n{'clients':>7}  {'server':30} {'requests/s':>11} {'p50 ms':>9} "
+            f"{'p99 ms':>9} {'errors':>7} {'sememe ÷ it':>12}"
+        )
+        for clients in asked.clients:
+            ours = medians[kind, clients, "sememe"].rate
+            for name in names:
+                one = medians[kind, clients, name]
+                star = "*" if one.busy > BUSY else " "
+                print(
+                    f"{clients:7}  {name:30} {one.rate:10.0f}{star} {one.p50:9.1f} {one.p99:9.1f} "
+                    f"{one.errors:7} {ours / max(one.rate, 1e-9):12.2f}"
+                )
+    return {
+        (kind, clients): one.rate
+        for (kind, clients, name), one in medians.items()
+        if name == "sememe"
+    }
+
+
+def write_bodies(folder: Path, name: str, inputs: list[str] | list[list[str]]) -> Path:
+    """One request per line."""
+    path = folder / f"{name}.bodies"
+    path.write_text("\n".join(map(body_of, inputs)) + "\n", encoding="utf-8")
+    return path
+
+
+def compare_encoder(asked: argparse.Namespace) -> None:
+    """`sememe serve` beside sentence-transformers in FastAPI, and `embed` without HTTP."""
+    folder = Path(tempfile.mkdtemp())
+    loads = {
+        kind: write_bodies(folder, kind, some_texts(kind, NUM_BODIES))
+        for kind in ("short", "mixed")
+    }
+    commands = {
+        "sememe": sememe_command(asked.model, asked.threads),
+        "sentence-transformers, def": peer_command("def", asked.model, asked.threads),
+        "sentence-transformers, async": peer_command("async", asked.model, asked.threads),
+    }
+    offline = [offline_rates(asked)]
+    with contextlib.ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(command, asked.threads))
+            for name, command in commands.items()
+        }
+        texts = some_texts("mixed", 64)  # warms up as well
+        expected_ND = vectors_of(servers["sememe"], texts)
+        for name in list(servers)[1:]:
+            difference = np.abs(vectors_of(servers[name], texts) - expected_ND).max()
+            print(f"{name}: largest difference {difference:.1e}")
+        rates = compare(servers, loads, asked)
+    offline.append(offline_rates(asked))
+    print("\nsememe.load(MODEL).embed, without HTTP, mean of before and after")
+    most = max(asked.clients)
+    for kind in loads:
+        rate = statistics.mean(one[kind] for one in offline)
+        share = rates[kind, most] / rate
+        print(f"{kind:7} {rate:8.0f} texts/s; {most} clients got {share:.0%} of it")
+
+
+def compare_static(asked: argparse.Namespace) -> None:
+    """Word vectors beside a FastAPI route that returns ready bytes of the same length."""
+    import sememe
+
+    folder = Path(tempfile.mkdtemp())
+    words = [str(word) for word in sememe.load(asked.model)][:NUM_BODIES]
+    lists = [words[first : first + 32] for first in range(len(words) - 31)]
+    loads = {
+        "one word": write_bodies(folder, "one", [[word] for word in words]),
+        "32 words": write_bodies(folder, "many", lists),
+    }
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(
+            serving(sememe_command(asked.model, asked.threads), asked.threads)
+        )
+        for inputs in (words[:1], lists[0]):
+            (folder / f"{len(inputs)}.json").write_bytes(post(ours, inputs))
+        peer = peer_command("ready", str(folder), asked.threads)
+        theirs = stack.enter_context(serving(peer, asked.threads))
+        compare({"sememe": ours, "FastAPI, ready bytes": theirs}, loads, asked)
+
+
+def parse() -> argparse.Namespace:
+    """The arguments; `peer`, `client` and `offline` are what this file starts itself."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    modes = parser.add_subparsers(dest="mode", required=True, metavar="{encoder,static}")
+    for name in ("encoder", "static"):
+        mode = modes.add_parser(name)
+        mode.add_argument("model", metavar="MODEL" if name == "encoder" else "VECTORS")
+        mode.add_argument("--threads", type=int, default=2)
+        mode.add_argument("--rounds", type=int, default=3)
+        mode.add_argument("--seconds", type=float, default=3, help="length of one load")
+        mode.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
+    peer = modes.add_parser("peer")
+    peer.add_argument("kind", choices=("def", "async", "ready"))
+    peer.add_argument("source")
+    peer.add_argument("--threads", type=int, default=2)
+    peer.add_argument("--port", type=int, required=True)
+    client = modes.add_parser("client")
+    client.add_argument("url")
+    client.add_argument("bodies", type=Path)
+    client.add_argument("--clients", type=int, default=1)
+    client.add_argument("--seconds", type=float, default=3)
+    offline = modes.add_parser("offline")
+    offline.add_argument("model")
+    offline.add_argument("--threads", type=int, default=2)
+    offline.add_argument("--seconds", type=float, default=3)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the mode that the arguments name."""
+    asked = parse()
+    if asked.mode == "encoder":
+        compare_encoder(asked)
+    elif asked.mode == "static":
+        compare_static(asked)
+    elif asked.mode == "peer":
+        run_peer(asked.kind, asked.source, asked.threads, asked.port)
+    elif asked.mode == "offline":
+        run_offline(asked.model, asked.threads, asked.seconds)
+    else:
+        bodies = asked.bodies.read_text(encoding="utf-8").splitlines()
+        print(json.dumps(asyncio.run(load(asked.url, bodies, asked.clients, asked.seconds))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The application: models in, an HTTP service out.
+
+    app = create_app(["runs/bert", "reviews=runs/encoder"])
+
+Routes are in routes.py and tei.py; every request passes gate.py first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+
+from sememe import __version__
+from sememe.errors import ArtifactError, SememeError, UnknownWordError, UnsupportedError
+from sememe.serve.batching import QueueFullError
+from sememe.serve.config import ServeConfig, listed
+from sememe.serve.gate import Gate, Log, Refused, error_body, error_type
+from sememe.serve.models import Models, UnavailableError, UnknownModelError
+from sememe.serve.routes import model_routes
+from sememe.serve.service import Service
+from sememe.serve.tei import tei_routes
+
+_HEADER_BYTES = 65_536
+_DRAIN_S = 30  # that running requests may take after SIGTERM
+# Status and code of errors that a request can cause, the most special first.
+_STATUS: tuple[tuple[type[Exception], int, str], ...] = (
+    (UnknownModelError, 404, "model_not_found"),
+    (UnknownWordError, 400, "unknown_word"),
+    (UnsupportedError, 400, "unsupported"),
+    (QueueFullError, 429, "queue_full"),
+    (UnavailableError, 503, "model_unavailable"),
+    (ArtifactError, 503, "model_damaged"),
+    (SememeError, 400, "bad_request"),
+    (MemoryError, 503, "out_of_memory"),
+    (TimeoutError, 504, "timeout"),
+)
+
+
+def create_app(paths: Sequence[str | Path], config: ServeConfig | None = None) -> Any:
+    """The ASGI application of these models."""
+    config = with_key(config or ServeConfig())
+    service = Service(Models(paths, config), config)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async def start() -> None:
+            if not config.lazy:
+                await service.models.load_all()
+            service.is_ready = True
+
+        _set_threads(config.threads)
+        task = asyncio.create_task(start())
+        yield
+        task.cancel()
+        service.close()
+
+    app = FastAPI(
+        title="sememe", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
+    app.include_router(model_routes(service), dependencies=[Depends(_authorized(config))])
+    app.include_router(tei_routes(service), dependencies=[Depends(_authorized(config))])
+    _add_operations(app, service, config)
+    _add_errors(app)
+    if config.cors:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=listed(config.cors), allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "x-api-key", "content-type"],
+        )  # fmt: skip
+    app.state.service = service
+    gate = Gate(app, config, service.metrics, Log(config.log_file, service.metrics))
+    gate.service = service  # type: ignore[attr-defined]
+    return gate
+
+
+def with_key(config: ServeConfig) -> ServeConfig:
+    """The options with the key of the environment, unless they have one or want none."""
+    key = os.environ.get("SEMEME_API_KEY", "")
+    return config if config.api_key or config.no_auth or not key else replace(config, api_key=key)
+
+
+def _set_threads(num: int) -> None:
+    if num and "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(num)
+
+
+def _authorized(config: ServeConfig) -> Any:
+    """What routes with models depend on: the right key, if there is one."""
+    wanted = config.api_key.encode()
+
+    async def check(request: Request) -> None:
+        if not wanted:
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            given = request.headers.get("x-api-key", "")
+        if not hmac.compare_digest(given.strip().encode("utf-8", "replace"), wanted):
+            why = "The API key is wrong." if given else "An API key is needed."
+            raise Refused(401, why, "invalid_api_key")
+
+    return check
+
+
+def _add_operations(app: FastAPI, service: Service, config: ServeConfig) -> None:
+    """Health, readiness, metrics and the page of all routes."""
+
+    @app.get("/health", tags=["operations"], summary="Whether the process answers")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/ready", tags=["operations"], summary="Whether requests are accepted")
+    async def ready() -> Response:
+        state = "draining" if service.is_draining else "ready" if service.is_ready else "loading"
+        return Response(
+            json.dumps({"status": state}), 200 if state == "ready" else 503,
+            media_type="application/json",
+        )  # fmt: skip
+
+    @app.get("/metrics", tags=["operations"], dependencies=[Depends(_authorized(config))])
+    async def metrics() -> Response:
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    from swagger_ui_bundle import swagger_ui_path
+
+    app.mount("/docs/assets", StaticFiles(directory=swagger_ui_path), name="docs")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        assets = "/docs/assets/"
+        return get_swagger_ui_html(
+            openapi_url="/openapi.json", title="sememe",
+            swagger_js_url=f"{assets}swagger-ui-bundle.js",
+            swagger_css_url=f"{assets}swagger-ui.css",
+            swagger_favicon_url=f"{assets}favicon-32x32.png",
+        )  # fmt: skip
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Every failure as an error of the OpenAI API."""
+
+    def failed(
+        request: Request, status: int, message: str, code: str, param: str | None = None
+    ) -> Response:
+        request.state.code = code
+        headers = {"retry-after": "1"} if status in (429, 503) else {}
+        if status == 401:
+            headers["www-authenticate"] = "Bearer"
+        body = error_body(message, error_type(status), code, param)
+        return Response(body, status, headers, media_type="application/json")
+
+    async def known(request: Request, error: Exception) -> Response:
+        status, code = next(
+            (status, code) for kind, status, code in _STATUS if isinstance(error, kind)
+        )
+        return failed(request, status, str(error) or code, code)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        code, param = getattr(error, "code", ""), getattr(error, "param", None)
+        return failed(request, error.status_code, str(error.detail), code, param)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        param = ".".join(str(part) for part in first["loc"][1:]) or None
+        return failed(request, 422, f"{param or 'The body'}: {first['msg']}.", "invalid", param)
+
+    for kind, _, _ in _STATUS:
+        app.add_exception_handler(kind, known)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+class _Server(uvicorn.Server):
+    """A server whose readiness ends when it is told to stop."""
+
+    service: Service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note that no new requests should come."""
+        self.service.is_draining = True
+        super().handle_exit(sig, frame)
+
+
+def serve(paths: Sequence[str | Path], config: ServeConfig, on_start: Any = print) -> None:
+    """Serve models until SIGTERM or Ctrl-C; running requests are finished."""
+    app = create_app(paths, config)
+    own = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with own:
+        own.bind((config.host, config.port))
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        on_start(f"http://{host}:{own.getsockname()[1]}")
+        # h11 limits the size of headers; the parser httptools does not.
+        settings = uvicorn.Config(
+            app, http="h11", h11_max_incomplete_event_size=_HEADER_BYTES, log_level="warning",
+            access_log=False, server_header=False, lifespan="on", limit_concurrency=4_096,
+            timeout_keep_alive=30, timeout_graceful_shutdown=_DRAIN_S,
+        )  # fmt: skip
+        server = _Server(settings)
+        server.service = app.service
+        server.run(sockets=[own])

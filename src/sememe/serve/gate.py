@@ -1,0 +1,202 @@
+"""What every request passes: host, size and time limits, a request id, the log, the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from sememe.serve.config import ServeConfig
+
+_BODY_S = 30.0  # in which the body of a request must arrive
+_LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
+
+
+def error_type(status: int) -> str:
+    """The type of an error in the OpenAI API."""
+    known = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+    return known.get(status, "server_error" if status >= 500 else "invalid_request_error")
+
+
+def error_body(message: str, kind: str, code: str = "", param: str | None = None) -> bytes:
+    """An error in the shape of the OpenAI API."""
+    told = {"message": message, "type": kind, "param": param, "code": code or None}
+    return json.dumps({"error": told}, ensure_ascii=False).encode("utf-8", "replace")
+
+
+class Refused(HTTPException):
+    """A request that is refused, with the code of the reason."""
+
+    def __init__(self, status: int, message: str, code: str, param: str | None = None) -> None:
+        super().__init__(status, message)
+        self.code, self.param = code, param
+
+
+class Metrics:
+    """Requests, failures, queue, batches and latencies for Prometheus."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        own: dict[str, Any] = {"registry": self.registry}
+        by_route = ("route", "model")
+        self.requests = Counter("sememe_requests", "Requests.", (*by_route, "status"), **own)
+        self.failures = Counter("sememe_failures", "Failed requests.", (*by_route, "code"), **own)
+        self.latency = Histogram(
+            "sememe_request_seconds", "Latency.", by_route, buckets=_LATENCIES, **own
+        )
+        self.tokens = Counter("sememe_tokens", "Tokens read.", ("model",), **own)
+        self.batch_texts = Histogram(
+            "sememe_batch_texts", "Texts of a batch.", buckets=_SIZES, **own
+        )
+        self.batch_tokens = Histogram(
+            "sememe_batch_tokens",
+            "Tokens of a batch.",
+            buckets=tuple(16 * x for x in _SIZES),
+            **own,
+        )
+        self.queue = Gauge("sememe_queue", "Requests that wait or are computed.", **own)
+        self.unlogged = Counter("sememe_unlogged", "Log lines that could not be written.", **own)
+
+    def note_batch(self, num_texts: int, num_tokens: int) -> None:
+        """Note the size of a batch."""
+        self.batch_texts.observe(num_texts)
+        self.batch_tokens.observe(num_tokens)
+
+
+class Log:
+    """One JSON line per request; a full disk loses lines, never requests."""
+
+    def __init__(self, path: str, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._file: TextIO = sys.stderr
+        if path:
+            self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 (open as long as we are)
+
+    def write(self, **told: Any) -> None:
+        """Write a line."""
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
+        try:
+            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._file.flush()
+        except (OSError, ValueError):
+            self._metrics.unlogged.inc()
+
+
+class Gate:
+    """The outermost application: refuses, measures, logs, and names every request."""
+
+    def __init__(self, app: Any, config: ServeConfig, metrics: Metrics, log: Log) -> None:
+        self._app, self._config, self._metrics, self._log = app, config, metrics, log
+        self._max_body = int(config.max_body * 1e6)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start_s, request_id = time.perf_counter(), uuid.uuid4().hex
+        told = scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message["headers"], (b"x-request-id", request_id.encode()),
+                    (b"x-content-type-options", b"nosniff"),
+                ]  # fmt: skip
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self._app(scope, _limited(receive, self._max_body), answer)
+        except Refused as error:
+            if not status:
+                await _refuse(answer, error)
+        except Exception as error:
+            told["fault"] = f"{type(error).__name__}: {error}"
+            if not status:
+                await _refuse(answer, Refused(500, "The service failed.", "internal_error"))
+        finally:
+            self._note(scope, status, time.perf_counter() - start_s)
+
+    def _check(self, scope: Scope) -> None:
+        headers = scope["headers"]
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        if len(hosts) != 1:
+            raise Refused(400, "A request needs one Host header.", "bad_host")
+        if self._config.hosts and _host_name(hosts[0]) not in self._config.hosts:
+            raise Refused(421, "This Host header is not allowed: see --allow-host.", "bad_host")
+        for name, value in headers:
+            if name == b"content-length" and value.isdigit() and int(value) > self._max_body:
+                raise _too_large(self._max_body)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        state = scope["state"]
+        model = state.get("model", "")
+        self._metrics.requests.labels(route, model, status).inc()
+        self._metrics.latency.labels(route, model).observe(seconds)
+        if status >= 400:
+            self._metrics.failures.labels(route, model, state.get("code", status)).inc()
+        if route not in ("/health", "/ready", "/metrics"):
+            more = {name: state[name] for name in ("code", "tokens", "fault") if name in state}
+            self._log.write(
+                request_id=state["request_id"], method=scope["method"], route=route, model=model,
+                status=status, ms=round(1e3 * seconds, 2), **more,
+            )  # fmt: skip
+
+
+def _host_name(host: str) -> str:
+    """The name of a Host header, without its port and brackets."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rsplit(":", 1)[0] if name.count(":") == 1 else name
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"The body is larger than {most:,} bytes.", "body_too_large")
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """Receive a body of limited size in limited time."""
+    received, is_whole = 0, False
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + _BODY_S
+
+    async def limited() -> Message:
+        nonlocal received, is_whole
+        if is_whole:
+            return await receive()  # waits for the client to leave
+        try:
+            message = await asyncio.wait_for(receive(), max(0.0, end_s - loop.time()))
+        except TimeoutError:
+            raise Refused(408, "The body did not arrive in time.", "timeout") from None
+        received += len(message.get("body", b""))
+        is_whole = not message.get("more_body")
+        if received > most:
+            raise _too_large(most)
+        return message
+
+    return limited
+
+
+async def _refuse(send: Send, error: Refused) -> None:
+    body = error_body(error.detail, error_type(error.status_code), error.code)
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    # What is left of the body is not read.
+    headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": error.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
