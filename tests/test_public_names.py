@@ -19,8 +19,10 @@ def test_the_public_names_are_these():
     """The class of every kind, which its registration makes public, and these."""
     kinds = {kind.home.partition(":")[2] for kind in KINDS.values()}
     assert set(sememe.__all__) - kinds == {
+        "AsyncClient",
         "CleanConfig",
         "CleanReport",
+        "Client",
         "CountsConfig",
         "Evaluate",
         "FastTextClassifierConfig",

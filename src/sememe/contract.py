@@ -366,8 +366,8 @@ def _reads_frames(call: Callable[..., Any]) -> Callable[..., Any]:
 
 # Methods that return floats. `predict` checks its scores before it turns them into labels.
 _NUMERIC = (
-    "embed", "embed_token_ids", "embed_words", "embed_spans", "embed_tokens", "embed_expected", "fill",
-    "follows", "next_words", "distribution", "score", "evaluate", "attention", "positions",
+    "embed", "embed_token_ids", "embed_words", "embed_spans", "embed_tokens", "embed_expected",
+    "fill", "follows", "next_words", "distribution", "score", "evaluate", "attention", "positions",
 )  # fmt: skip
 
 
@@ -465,7 +465,7 @@ class Model(Estimator):
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens of a text that the model reads at once; 0 if there is no limit."""
+        """The maximum number of tokens of a text that is read at once; 0 if there is no limit."""
         return 0
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
@@ -647,6 +647,11 @@ class Model(Estimator):
     def prediction_line(self, prediction: Any, *, k: int = 1, has_chances: bool = False) -> str:
         """A prediction as printed: its `k` most likely values, perhaps with probabilities."""
         raise self.unsupported("predict")
+
+    def predict_json(self, rows: Sequence[Any]) -> list[Any]:
+        """The predictions for a list of rows as JSON values; None for an empty row."""
+        found = self.predict(rows)
+        return [None if own is None else self.prediction_json(own) for own in found]
 
     def prediction_json(self, prediction: Any) -> Any:
         """A prediction as JSON values."""

@@ -88,6 +88,7 @@ COMMANDS = [
     ("info",),
     ("embed",),
     ("convert",),
+    ("serve",),
 ]
 
 

@@ -28,6 +28,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from swagger_ui_bundle import swagger_ui_path
 
 from sememe import __version__
 from sememe.errors import ArtifactError, SememeError, UnknownWordError, UnsupportedError
@@ -140,8 +141,6 @@ def _add_operations(app: FastAPI, service: Service, config: ServeConfig) -> None
     async def metrics() -> Response:
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    from swagger_ui_bundle import swagger_ui_path
-
     app.mount("/docs/assets", StaticFiles(directory=swagger_ui_path), name="docs")
 
     @app.get("/docs", include_in_schema=False)
@@ -185,6 +184,10 @@ def _add_errors(app: FastAPI) -> None:
         param = ".".join(str(part) for part in first["loc"][1:]) or None
         return failed(request, 422, f"{param or 'The body'}: {first['msg']}.", "invalid", param)
 
+    async def fault(request: Request, error: Exception) -> Response:
+        return failed(request, 500, "The service failed.", "internal_error")  # the log says why
+
+    app.add_exception_handler(Exception, fault)
     for kind, _, _ in _STATUS:
         app.add_exception_handler(kind, known)
     app.add_exception_handler(HTTPException, refused)
@@ -209,6 +212,7 @@ def serve(paths: Sequence[str | Path], config: ServeConfig, on_start: Any = prin
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with own:
         own.bind((config.host, config.port))
+        own.listen(2_048)  # who reads the address below may connect at once
         host = f"[{config.host}]" if ":" in config.host else config.host
         on_start(f"http://{host}:{own.getsockname()[1]}")
         # h11 limits the size of headers; the parser httptools does not.

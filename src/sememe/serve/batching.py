@@ -118,10 +118,11 @@ class Batcher:
             self._on_batch(len(items), sum(own.sizes[index] for own, index in taken))
             try:
                 vectors_ND = await loop.run_in_executor(self._thread, compute, items)
+                rows = list(zip(taken, vectors_ND, strict=True))
             except Exception as error:
                 await self._apart(taken, compute, error)
             else:
-                for one, vector_D in zip(taken, vectors_ND, strict=True):
+                for one, vector_D in rows:
                     _keep(*one, vector_D)
 
     async def _apart(self, taken: list[_Taken], compute: Compute, error: Exception) -> None:
@@ -135,11 +136,12 @@ class Batcher:
                     raise error
                 items = [own.items[index] for index in indexes]
                 vectors_ND = await loop.run_in_executor(self._thread, compute, items)
+                rows = list(zip(indexes, vectors_ND, strict=True))
             except Exception as reason:
                 if not own.done.done():
                     own.done.set_exception(reason)
             else:
-                for index, vector_D in zip(indexes, vectors_ND, strict=True):
+                for index, vector_D in rows:
                     _keep(own, index, vector_D)
 
     def _take(self, requests: deque[_Request]) -> list[_Taken]:

@@ -13,7 +13,7 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, kw_only=True)
 class ServeConfig(Config):
-    """Where the service listens, who may use it, and how much one request may ask for."""
+    """Where the service listens, who may use it, and the limits of a request."""
 
     host: str = option("127.0.0.1", "Address to listen on; others than this machine need a key.")
     port: int = option(8_000, "Port to listen on; 0: any free one.", 0, 65_535)
@@ -27,9 +27,9 @@ class ServeConfig(Config):
     device: Literal["auto", "cpu", "cuda"] = option("auto", "Where networks compute.")
     precision: Literal["fp32", "bf16"] = option("fp32", "Precision of the vectors of networks.")
     max_body: float = option(8, "Largest request body in MB.", 0.001, 10_000)
-    max_inputs: int = option(2_048, "Most texts in one request.", 1, 10**6)
-    max_input_tokens: int = option(300_000, "Most tokens in one request.", 1, 10**9)
-    max_queue: int = option(512, "Most waiting requests; further ones get status 429.", 1, 10**6)
+    max_inputs: int = option(2_048, "Maximum number of texts in one request.", 1, 10**6)
+    max_input_tokens: int = option(300_000, "Maximum number of tokens in one request.", 1, 10**9)
+    max_queue: int = option(512, "Maximum waiting requests; further ones get status 429.", 1, 10**6)
     timeout: float = option(120, "Seconds that a request may take.", 0.1, 86_400)
     log_file: str = option("", "File for the log, one JSON line per request; default: stderr.")
 

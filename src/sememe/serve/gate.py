@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
 import uuid
@@ -19,6 +20,7 @@ from sememe.serve.config import ServeConfig
 
 _BODY_S = 30.0  # in which the body of a request must arrive
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:@,\s]+))(?::[0-9]*)?")  # with its port
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
 
 
@@ -139,11 +141,17 @@ class Gate:
         if self._config.hosts and _host_name(hosts[0]) not in self._config.hosts:
             raise Refused(421, "This Host header is not allowed: see --allow-host.", "bad_host")
         for name, value in headers:
-            if name == b"content-length" and value.isdigit() and int(value) > self._max_body:
+            # Python reads numbers of limited length only.
+            if (
+                name == b"content-length"
+                and value.isdigit()
+                and (len(value) > 20 or int(value) > self._max_body)
+            ):
                 raise _too_large(self._max_body)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "other")
+        known = scope.get("route")
+        route = "other" if known is None else known.path
         state = scope["state"]
         model = state.get("model", "")
         self._metrics.requests.labels(route, model, status).inc()
@@ -159,11 +167,9 @@ class Gate:
 
 
 def _host_name(host: str) -> str:
-    """The name of a Host header, without its port and brackets."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.rsplit(":", 1)[0] if name.count(":") == 1 else name
+    """The name of a Host header, without its port and brackets; nothing if it is malformed."""
+    found = _HOST.fullmatch(host.strip().lower())
+    return (found[1] or found[2]) if found else ""
 
 
 def _too_large(most: int) -> Refused:

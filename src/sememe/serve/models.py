@@ -65,7 +65,7 @@ class Served:
         return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
 
     def has_changed(self) -> bool:
-        """Whether other files are at its path now, looked up at most once a second."""
+        """Whether other files are at its path now, looked up at most once per second."""
         now = time.monotonic()
         if now - self._checked_s < _CHECK_S:
             return False
@@ -98,7 +98,7 @@ class Models:
             if name in self.served:
                 raise OptionError(f"Two models have the id {name}: name one, as in other={path}.")
             self.served[name] = Served(name, Path(path))
-        # One loads at a time; computing goes on meanwhile.
+        # One loads at a time, while others compute.
         self._loader = ThreadPoolExecutor(1, "sememe-load")
         self._reloads: set[asyncio.Task[None]] = set()
 
@@ -152,7 +152,10 @@ class Models:
             own.mark = own.current_mark()
             self._make_room(own)
             model = await loop.run_in_executor(self._loader, self._open, own.path)
-        except (SememeError, OSError, MemoryError, RuntimeError) as error:
+        except (MemoryError, UnavailableError) as error:  # may be over at the next request
+            told = str(error) or "there is not enough memory."
+            raise UnavailableError(f"Model {own.name} cannot be loaded: {told}") from error
+        except Exception as error:  # whatever damaged files may cause
             own.error = str(error) or type(error).__name__
             raise UnavailableError(f"Model {own.name} cannot be loaded: {own.error}") from error
         own.model, own.error = model, ""
@@ -185,7 +188,7 @@ class Models:
             if not own.num_users:
                 own.model, total = None, total - own.size()
         if total > most:
-            raise ArtifactError("the memory limit is reached, and all loaded models are in use.")
+            raise UnavailableError("the memory limit is reached, and all loaded models are in use.")
 
     @contextmanager
     def using(self, own: Served) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -214,7 +215,11 @@ def model_routes(service: Service) -> APIRouter:
             body.prompt, **body.model_dump(exclude={"model", "prompt", "stream"})
         )
         if body.stream:
-            return StreamingResponse(service.pieces(own, pieces), media_type="text/event-stream")
+            # The first part is computed before the status is sent: bad options are a 400.
+            with service.models.using(own):
+                first = service.batcher.call(lambda: list(islice(pieces, 1)))
+                started = chain(await service.waiting(request, first), pieces)
+            return StreamingResponse(service.pieces(own, started), media_type="text/event-stream")
         with service.models.using(own):
             text = await service.waiting(request, service.batcher.call(lambda: "".join(pieces)))
         return json_response({"model": own.name, "text": text})
@@ -302,7 +307,7 @@ def _add_task(router: APIRouter, service: Service, task: str) -> None:
 def predictions(model: Any, rows: list[Any]) -> list[Any]:
     """The predictions for rows in JSON values."""
     try:
-        return [model.prediction_json(own) for own in model.predict(rows)]
+        return model.predict_json(rows)
     except (KeyError, IndexError, AttributeError) as error:
         raise InputError(
             f"These rows do not have the form that the model reads: {error}."

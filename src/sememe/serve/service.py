@@ -57,7 +57,7 @@ class Service:
             if own.kind == INDEX:
                 raise OptionError(f"{own.name} is a search index: it answers /v1/search.")
             if capability == INDEX:
-                raise OptionError(f"{own.name} is no search index.")
+                raise OptionError(f"{own.name} is not a search index.")
             found.require(capability)
         return own
 
@@ -145,21 +145,19 @@ class Service:
         return Input(texts, sizes, False, truncated)
 
     async def vectors(
-        self, request: Request, own: Served, given: Input, role: str = ""
+        self, request: Request, own: Served, model: Any, given: Input, role: str = ""
     ) -> np.ndarray:
         """The vector of each input, computed with those of other requests."""
-        model = own.model
         compute = model.embed_token_ids if given.are_ids else model.embed
         if role and not given.are_ids:
             compute = partial(model.embed_role, role=role)
         # The words of word vectors are themselves.
-        is_cheap = "words" in own.capabilities and model.words is model
-        with self.models.using(own):
-            if is_cheap and sum(map(len, given.items)) <= _SMALL:
-                return np.asarray(compute(given.items))
-            key = (own.name, id(model), given.are_ids, role)
-            work = self.batcher.embed(key, compute, given.items, given.sizes)
-            return np.asarray(await self.waiting(request, work))
+        is_cheap = "words" in model.capabilities and model.words is model
+        if is_cheap and sum(map(len, given.items)) <= _SMALL:
+            return np.asarray(compute(given.items))
+        key = (own.name, id(model), given.are_ids, role)
+        work = self.batcher.embed(key, compute, given.items, given.sizes)
+        return np.asarray(await self.waiting(request, work))
 
     async def embed(
         self,
@@ -173,10 +171,13 @@ class Service:
     ) -> tuple[Served, np.ndarray, Input]:
         """The vectors of a request with their model and what was read."""
         own = await self.model(request, name, "embed")
-        read = await self.read(own.model, given, role, truncate)
-        vectors_ND = await self.vectors(request, own, read, role)
+        model = own.model  # own may get another one, or none, while this request waits
+        with self.models.using(own):
+            read = await self.read(model, given, role, truncate)
+            vectors_ND = await self.vectors(request, own, model, read, role)
+        checked_finite("model", vectors_ND)  # here, because base64 hides it later
         if dimensions is not None:
-            vectors_ND = _cut(own, vectors_ND, dimensions)
+            vectors_ND = _cut(own.name, model, vectors_ND, dimensions)
         num_tokens = sum(read.sizes)
         request.state.tokens = num_tokens
         self.metrics.tokens.labels(own.name).inc(num_tokens)
@@ -207,13 +208,13 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _cut(own: Served, vectors_ND: np.ndarray, dimensions: int) -> np.ndarray:
+def _cut(name: str, model: Any, vectors_ND: np.ndarray, dimensions: int) -> np.ndarray:
     """The first dimensions, normalized again."""
     width = vectors_ND.shape[1]
     if dimensions == width:
         return vectors_ND
-    if dimensions > width or not own.model.is_matryoshka:
-        known = f"{own.name} has {width:,} dimensions"
+    if dimensions > width or not model.is_matryoshka:
+        known = f"{name} has {width:,} dimensions"
         why = "" if dimensions > width else ", and was not trained to be cut to fewer"
         raise Refused(400, f"{known}{why}.", "bad_dimensions", "dimensions")
     cut_ND = vectors_ND[:, :dimensions]

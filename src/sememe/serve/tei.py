@@ -39,7 +39,7 @@ class Predict(Body):
 
 
 def tei_routes(service: Service) -> APIRouter:
-    """The routes of TEI; several served models are told apart by the field `model`."""
+    """The routes of TEI; the field `model` chooses one of several models."""
     router = APIRouter(tags=["TEI"])
 
     @router.post("/embed", summary="Vectors of texts")

@@ -145,7 +145,7 @@ class SubwordModel(LanguageModel):
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens of a text in one row of the network, besides the special tokens."""
+        """The maximum number of tokens of a text in one row, besides the special tokens."""
         return room(self.trained())
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:

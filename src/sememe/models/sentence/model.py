@@ -310,7 +310,7 @@ class SentenceModel(Model):
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens that the network reads at once; static vectors read all."""
+        """The maximum number of tokens that the network reads at once; static vectors read all."""
         return int(getattr(self.base, "max_tokens", 0))
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:

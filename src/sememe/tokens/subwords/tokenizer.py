@@ -218,7 +218,7 @@ class SubwordTokenizer:
         for own in texts:
             if own and not (min(own) >= 0 and max(own) < len(self)):
                 bad = next(one for one in own if not 0 <= one < len(self))
-                raise OptionError(f"{bad} is no token id: they are 0 to {len(self) - 1:,}.")
+                raise OptionError(f"{bad} is not a token id: they are 0 to {len(self) - 1:,}.")
 
     def _arrays(self, encoding: Any) -> Encoding:
         import numpy as np  # not for the commands that only name its options

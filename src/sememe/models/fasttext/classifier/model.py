@@ -446,6 +446,10 @@ class FastTextClassifier(Model):
             return " ".join([one.label for one in prediction])
         return " ".join(f"{one.label} {one.probability:.6g}" for one in prediction)
 
+    def predict_json(self, rows: Sequence[Any]) -> list[Any]:
+        """The labels of a list of texts with their probabilities."""
+        return [self.prediction_json(own) for own in self.predict(rows, k=self.own_k)]
+
     def prediction_json(self, prediction: list[Prediction]) -> Any:
         """The labels with their probabilities."""
         return {"labels": [one._asdict() for one in prediction]}

@@ -1,0 +1,192 @@
+"""Batches across requests: who is computed with whom, in which order, and who fails."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+
+from sememe.serve.batching import Batcher, QueueFullError
+
+
+class Model:
+    """Embeds a number as itself, once the test lets it; notes its batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.go, self.started = threading.Event(), threading.Event()
+
+    def __call__(self, items: list[int]) -> np.ndarray:
+        self.batches.append(items)
+        self.started.set()
+        assert self.go.wait(10)
+        if -1 in items:
+            raise ValueError("bad text")
+        return np.array(items, float)[:, None]
+
+
+def run(test: Callable[[Model, Batcher], Awaitable[Any]], **options: Any) -> Any:
+    """Run a test with a batcher whose first batch is already being computed."""
+
+    async def whole() -> Any:
+        model, batcher = Model(), Batcher(options.pop("max_queue", 100), **options)
+        try:
+            return await asyncio.wait_for(test(model, batcher), 20)
+        finally:
+            model.go.set()
+            batcher.close()
+
+    return asyncio.run(whole())
+
+
+def asked(batcher: Batcher, model: Model, items: list[int], size: int = 1, key: str = "a") -> Any:
+    return asyncio.ensure_future(batcher.embed(key, model, items, [size] * len(items)))
+
+
+async def blocked(batcher: Batcher, model: Model) -> asyncio.Future[np.ndarray]:
+    """A first request that is being computed, so that the next ones wait."""
+    first = asked(batcher, model, [0], key="first")
+    while not model.started.is_set():
+        await asyncio.sleep(0.001)
+    return first
+
+
+def test_texts_of_several_requests_are_one_batch() -> None:
+    sizes: list[tuple[int, int]] = []
+
+    async def test(model: Model, batcher: Batcher) -> None:
+        first = await blocked(batcher, model)
+        others = [asked(batcher, model, [n, 10 + n], size=3) for n in range(1, 5)]
+        await asyncio.sleep(0)
+        model.go.set()
+        found = await asyncio.gather(first, *others)
+        assert [own.ravel().tolist() for own in found] == [[0], *([n, 10 + n] for n in range(1, 5))]
+        assert [sorted(batch) for batch in model.batches] == [[0], [1, 2, 3, 4, 11, 12, 13, 14]]
+
+    run(test, on_batch=lambda items, tokens: sizes.append((items, tokens)))
+    assert sizes == [(1, 1), (8, 24)]
+
+
+def test_a_batch_has_a_budget_of_tokens_but_always_one_text() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        model.go.set()
+        assert (await asked(batcher, model, list(range(7)), size=3)).shape == (7, 1)
+        assert [len(batch) for batch in model.batches] == [3, 3, 1]
+        model.batches.clear()
+        assert (await asked(batcher, model, [1, 2], size=1_000)).shape == (2, 1)
+        assert model.batches == [[1], [2]]
+
+    run(test, tokens_at_once=10)
+
+
+@pytest.mark.parametrize("key", ["a", "other model"])
+def test_a_large_request_does_not_starve_a_short_one(key: str) -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        large = asked(batcher, model, list(range(1_000)))
+        while not model.started.is_set():
+            await asyncio.sleep(0.001)
+        short = asked(batcher, model, [7_777], key=key)
+        await asyncio.sleep(0)
+        model.go.set()
+        await short
+        assert 7_777 in model.batches[1] + model.batches[2]
+        assert not large.done()
+        assert (await large).ravel().tolist() == list(range(1_000))
+
+    run(test, tokens_at_once=10)
+
+
+def test_a_cancelled_request_leaves_the_queue() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        first = await blocked(batcher, model)
+        gone, stays = asked(batcher, model, [1, 2, 3]), asked(batcher, model, [4])
+        only = asked(batcher, model, [5], key="b")
+        await asyncio.sleep(0)
+        assert batcher.num_waiting == 4
+        gone.cancel()
+        only.cancel()
+        await asyncio.sleep(0)
+        assert batcher.num_waiting == 2
+        model.go.set()
+        await asyncio.gather(first, stays)
+        assert model.batches == [[0], [4]]
+        # Nothing is left of it, and the queue still works.
+        assert (await asked(batcher, model, [6], key="b")).item() == 6
+        assert batcher.num_waiting == 0
+        assert not batcher._waiting
+        assert not batcher._computes
+
+    run(test)
+
+
+def test_a_request_cancelled_while_it_is_computed_harms_nobody() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        first = await blocked(batcher, model)
+        second = asked(batcher, model, [1], key="first")
+        await asyncio.sleep(0)
+        first.cancel()
+        model.go.set()
+        assert (await second).item() == 1
+
+    run(test)
+
+
+def test_a_full_queue_refuses() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        first = await blocked(batcher, model)
+        second = asked(batcher, model, [1])
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFullError, match="2 requests"):
+            await asked(batcher, model, [2])
+        with pytest.raises(QueueFullError):
+            await batcher.call(lambda: 1)
+        model.go.set()
+        await asyncio.gather(first, second)
+        assert await batcher.call(lambda: 1) == 1
+        assert (await asked(batcher, model, [3])).item() == 3
+
+    run(test, max_queue=2)
+
+
+def test_one_bad_text_fails_only_its_own_request() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        first = await blocked(batcher, model)
+        waiting = [asked(batcher, model, items) for items in ([1, 2], [3, -1], [4])]
+        await asyncio.sleep(0)
+        model.go.set()
+        _, good, bad, other = await asyncio.gather(first, *waiting, return_exceptions=True)
+        assert good.ravel().tolist() == [1, 2]
+        assert other.item() == 4
+        assert isinstance(bad, ValueError)
+        with pytest.raises(ValueError, match="bad text"):
+            await asked(batcher, model, [-1])
+        assert (await asked(batcher, model, [5])).item() == 5
+        assert batcher.num_waiting == 0
+
+    run(test)
+
+
+def test_a_bad_text_of_a_large_request_ends_it_at_once() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        model.go.set()
+        with pytest.raises(ValueError, match="bad text"):
+            await asked(batcher, model, [-1, *range(100)])
+        assert (await asked(batcher, model, [5])).item() == 5
+        assert len(model.batches) <= 3  # the rest of it is not computed
+
+    run(test, tokens_at_once=10)
+
+
+def test_a_model_that_returns_too_few_rows_is_an_error_and_not_a_hang() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        for _ in range(2):
+            with pytest.raises(ValueError, match="zip"):
+                await batcher.embed("a", lambda items: np.zeros((0, 2)), [1], [1])
+        model.go.set()
+        assert (await asked(batcher, model, [5])).item() == 5
+
+    run(test)
