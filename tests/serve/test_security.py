@@ -162,7 +162,9 @@ def test_every_route_but_the_open_ones_needs_the_key(locked: TestClient) -> None
             assert locked.request(method, path, headers={"x-api-key": KEY}).status_code != 401
         checked.add(path)
     assert {"/metrics", "/v1/models", "/v1/models/encoder", "/v1/embeddings", "/info"} <= checked
-    assert checked >= set(locked.get("/openapi.json").json()["paths"]) - OPEN - {"/v1/models/{name}"}
+    assert checked >= set(locked.get("/openapi.json").json()["paths"]) - OPEN - {
+        "/v1/models/{name}"
+    }
 
 
 def test_a_key_of_other_characters_is_only_wrong(locked: TestClient) -> None:

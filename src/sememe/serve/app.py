@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -223,4 +224,6 @@ def serve(paths: Sequence[str | Path], config: ServeConfig, on_start: Any = prin
         )  # fmt: skip
         server = _Server(settings)
         server.service = app.service
+        # After its last request the server raises the signal again; the process then ends with 0.
+        signal.signal(signal.SIGTERM, lambda *_: None)
         server.run(sockets=[own])
