@@ -93,7 +93,7 @@ def test_a_large_request_does_not_starve_a_short_one(key: str) -> None:
         await asyncio.sleep(0)
         model.go.set()
         await short
-        assert 7_777 in model.batches[1] + model.batches[2]
+        assert any(7_777 in batch for batch in model.batches[1:3])
         assert not large.done()
         assert (await large).ravel().tolist() == list(range(1_000))
 
