@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sememe import metrics
-from sememe.evaluation.baselines import majority_answers, majority_labels, majority_tags
 from sememe.examples.labelled.rows import AnswerRow, TagRow, TextRow
+from sememe.metrics.baselines import majority_answers, majority_labels, majority_tags
 from sememe.vectors.search import unit_rows
 
 # What somebody would write down who has read a few docstrings.

@@ -1,14 +1,16 @@
-"""Vectors of sentences on a CPU: sememe beside sentence-transformers, transformers, onnxruntime.
+"""Vectors of sentences: sememe beside sentence-transformers, transformers, onnxruntime.
 
-    python benchmarks/embedding.py MODEL TEXTS [--threads 2] [--rounds 7] [--num 1000]
+    python benchmarks/embedding.py MODEL TEXTS [--threads 2] [--rounds 7] [--num 1000] [--mixed]
+    python benchmarks/embedding.py MODEL TEXTS --device cuda
 
 MODEL is a sentence-transformers folder of a BERT (all-MiniLM-L6-v2, for example), or one of static
 token vectors, which is compared with model2vec instead; TEXTS is a file with one sentence per line.
-sememe computes a BERT in float32, in bf16 if the CPU has it, and as an int8 graph of onnxruntime.
-Every program reads the same sentences alternately, with the same number of threads; the medians of
-the rounds are printed, with CPU seconds, which other programs on the machine disturb less. The
-peers are imported where they are installed, and left out elsewhere.
-Vectors are compared with those of sentence-transformers.
+On a CPU sememe computes a BERT in float32, in bf16 if the CPU has it, and as an int8 graph of
+onnxruntime; on a GPU both programs compute in fp32, bf16 and fp16. `--mixed` joins 1, 2, 4, 8 or 16
+lines to one text. Every program sorts texts by length, as it does by default, and reads the same
+texts alternately with the same number of threads. The medians of the rounds are printed; on a CPU
+with CPU seconds, which other programs on the machine disturb less. The peers are imported where
+they are installed, and left out elsewhere. Vectors are compared with those of sememe in fp32.
 """
 
 from __future__ import annotations
@@ -32,19 +34,11 @@ def unit(vectors_ND: np.ndarray) -> np.ndarray:
     return vectors_ND / np.linalg.norm(vectors_ND, axis=1, keepdims=True)
 
 
-def with_sememe(model: str) -> Embed:
-    """`sememe.load(MODEL).embed`, mean pooling."""
+def with_sememe(model: str, device: str = "cpu", precision: str = "fp32") -> Embed:
+    """`sememe.load(MODEL).embed`."""
     import sememe
 
-    opened = sememe.load(model)
-    return lambda texts: unit(opened.embed(texts))
-
-
-def with_bf16(model: str) -> Embed:
-    """The same in bf16."""
-    import sememe
-
-    opened = sememe.load(model).in_precision("bf16")
+    opened = sememe.load(model, device=device).in_precision(precision)
     return lambda texts: unit(opened.embed(texts))
 
 
@@ -67,12 +61,16 @@ def with_model2vec(model: str) -> Embed:
     return lambda texts: unit(opened.encode(texts, use_multiprocessing=False))
 
 
-def with_sentence_transformers(model: str) -> Embed:
-    """`SentenceTransformer.encode` with its defaults."""
+def with_sentence_transformers(
+    model: str, device: str = "cpu", precision: str = "fp32", batch_size: int = 32
+) -> Embed:
+    """`SentenceTransformer.encode`; its own default is 32 sentences at once."""
+    import torch
     from sentence_transformers import SentenceTransformer
 
-    opened = SentenceTransformer(model, device="cpu")
-    return lambda texts: unit(np.asarray(opened.encode(texts)))
+    types = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    opened = SentenceTransformer(model, device=device).to(dtype=types[precision])
+    return lambda texts: unit(np.asarray(opened.encode(texts, batch_size=batch_size)))
 
 
 def pooled(hidden_BTD: Any, mask_BT: Any) -> Any:
@@ -152,37 +150,80 @@ def with_onnxruntime(model: str, threads: int) -> Embed:
     return lambda texts: in_batches(texts, embed)
 
 
+def on_gpu(asked: argparse.Namespace) -> dict[str, Embed]:
+    """Both programs in the precisions of a GPU."""
+    own: dict[str, Embed] = {}
+    for precision in ("fp32", "bf16", "fp16"):
+        own[f"sememe {precision}"] = with_sememe(asked.model, asked.device, precision)
+        if importlib.util.find_spec("sentence_transformers"):
+            own[f"sentence-transformers {precision}"] = with_sentence_transformers(
+                asked.model, asked.device, precision, asked.batch_size
+            )
+    return own
+
+
+def on_cpu(asked: argparse.Namespace) -> dict[str, Embed]:
+    """Every program that is installed, on a CPU."""
+    programs: dict[str, Embed] = {"sememe fp32": with_sememe(asked.model)}
+    if not Path(asked.model, "1_Pooling").is_dir():
+        if importlib.util.find_spec("model2vec"):
+            programs["model2vec"] = with_model2vec(asked.model)
+        if importlib.util.find_spec("sentence_transformers"):
+            programs["sentence-transformers"] = with_sentence_transformers(asked.model)
+        return programs
+    from sememe.training.device import multiplies_bf16
+
+    if multiplies_bf16():
+        programs["sememe bf16"] = with_sememe(asked.model, precision="bf16")
+    if importlib.util.find_spec("onnxruntime"):
+        programs["sememe int8"] = with_int8(asked.model)
+    if importlib.util.find_spec("sentence_transformers"):
+        programs["sentence-transformers fp32"] = with_sentence_transformers(
+            asked.model, batch_size=asked.batch_size
+        )
+    if importlib.util.find_spec("transformers"):
+        programs["transformers fp32"] = with_transformers(asked.model)
+        if importlib.util.find_spec("onnxruntime"):
+            programs["onnxruntime fp32"] = with_onnxruntime(asked.model, asked.threads)
+    return programs
+
+
+def mixed(lines: list[str], num: int) -> list[str]:
+    """Texts of 1, 2, 4, 8 and 16 lines; short files are read again and again."""
+    texts, start = [], 0
+    for index in range(num):
+        size = 1 << index % 5
+        texts.append(" ".join(lines[(start + own) % len(lines)] for own in range(size)))
+        start += size
+    return texts
+
+
 def main() -> None:
     """Print sentences per second of each program, and the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("texts")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--num", type=int, default=1_000)
+    parser.add_argument("--num", type=int, default=0, help="texts; default: 1000, 20000 on a GPU")
+    parser.add_argument("--mixed", action="store_true", help="join 1 to 16 lines to one text")
+    parser.add_argument("--batch-size", type=int, default=32, help="of sentence-transformers")
     asked = parser.parse_args()
     import torch
 
-    torch.set_num_threads(asked.threads)
+    is_gpu = asked.device != "cpu"
+    if not is_gpu:
+        torch.set_num_threads(asked.threads)
+    num = asked.num or (20_000 if is_gpu else 1_000)
     lines = Path(asked.texts).read_text(encoding="utf-8").splitlines()
-    texts = [line for line in lines if line.strip()][: asked.num]
-    programs: dict[str, Embed] = {"sememe": with_sememe(asked.model)}
-    is_static = not Path(asked.model, "1_Pooling").is_dir()
-    if is_static and importlib.util.find_spec("model2vec"):
-        programs["model2vec"] = with_model2vec(asked.model)
-    if not is_static:
-        from sememe.training.device import multiplies_bf16
+    lines = [line for line in lines if line.strip()]
+    texts = mixed(lines, num) if asked.mixed else lines[:num]
+    compare(on_gpu(asked) if is_gpu else on_cpu(asked), texts, asked.rounds)
 
-        if multiplies_bf16():
-            programs["sememe bf16"] = with_bf16(asked.model)
-        if importlib.util.find_spec("onnxruntime"):
-            programs["sememe int8"] = with_int8(asked.model)
-    if importlib.util.find_spec("sentence_transformers"):
-        programs["sentence-transformers"] = with_sentence_transformers(asked.model)
-    if not is_static and importlib.util.find_spec("transformers"):
-        programs["transformers"] = with_transformers(asked.model)
-    if not is_static and importlib.util.find_spec("onnxruntime"):
-        programs["onnxruntime"] = with_onnxruntime(asked.model, asked.threads)
+
+def compare(programs: dict[str, Embed], texts: list[str], rounds: int) -> None:
+    """Embed alternately; print the medians beside those of sentence-transformers in fp32."""
     expected_ND = None
     for name, embed in programs.items():  # warms up as well
         vectors_ND = embed(texts)
@@ -191,19 +232,22 @@ def main() -> None:
         else:
             expected_ND = vectors_ND
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
-    for _ in range(asked.rounds):
+    for _ in range(rounds):
         for name, embed in programs.items():
             start, cpu = time.perf_counter(), time.process_time()
             embed(texts)
             times[name].append((time.perf_counter() - start, time.process_time() - cpu))
-    ours = [statistics.median(column) for column in zip(*times["sememe"], strict=True)]
-    print(f"{len(texts)} sentences, {asked.threads} threads, medians of {asked.rounds} rounds")
-    for name, found in times.items():
-        wall, cpu = (statistics.median(column) for column in zip(*found, strict=True))
-        print(
-            f"{name:22} {len(texts) / wall:8.0f} sentences/s, {cpu:6.2f} CPU s; "
-            f"sememe is {wall / ours[0]:.2f} times as fast ({cpu / ours[1]:.2f} by CPU seconds)"
-        )
+    medians = {
+        name: [statistics.median(column) for column in zip(*found, strict=True)]
+        for name, found in times.items()
+    }
+    words = sum(len(text.split()) for text in texts)
+    print(f"{len(texts):,} texts of {words / len(texts):.1f} words, medians of {rounds} rounds")
+    for name, (wall, cpu) in medians.items():
+        others = [own for own in medians if "sentence-transformers" in own]
+        ratios = [f"{medians[own][0] / wall:.2f} × {own}" for own in others if own != name]
+        beside = f": {', '.join(ratios)}" if ratios and name.startswith("sememe") else ""
+        print(f"{name:26} {len(texts) / wall:9,.0f} texts/s, {cpu:6.2f} CPU s{beside}")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def peer_trained(material: Material, reader: Any, features: Any, seed: int) -> d
 
 def trained(material: Material, model: Any, seed: int, **more: Any) -> dict[str, Any]:
     """Train one of our tasks; its scores, and its speed behind the first steps."""
-    from sememe.evaluation.rows import said_of
+    from sememe.metrics.by_name import said_of
 
     hyper, begun_s = material.hyper, time.perf_counter()
     task = material.fitted(model, hyper, seed=seed, **more)

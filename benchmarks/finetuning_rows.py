@@ -81,8 +81,7 @@ class Material:
 
     def scored(self, predict: Callable[[list[Any]], list[Any]]) -> dict[str, float]:
         """The official scores of what is said of the dev rows, where there are any."""
-        from sememe.evaluation.rows import gold_of
-        from sememe.evaluation.scoring import score_all
+        from sememe.metrics.by_name import gold_of, score_all
 
         if not self.dev:
             return {}

@@ -5,6 +5,9 @@ python benchmarks/pretraining.py gpu STORE --tokenizer DIR [--preset base] [--le
 python benchmarks/pretraining.py train STORE --tokenizer DIR --out DIR [--budget 8m] [--network gpt]
 python benchmarks/pretraining.py baseline STORE --tokenizer DIR [--network bert]
 python benchmarks/pretraining.py store TEXT... --tokenizer DIR --out STORE [--vocab-size 16384]
+python benchmarks/pretraining.py speed STORE --tokenizer DIR [--presets small medium base]
+python benchmarks/pretraining.py ablation STORE --tokenizer DIR --tasks GLUE [--preset small]
+python benchmarks/pretraining.py long STORE --tokenizer DIR --tasks GLUE [--preset medium]
 
 cpu and gpu time forward, backward, clipping and AdamW on the same batches of real text (hidden
 tokens and next sentences, dropout 0.1). transformers' model is given the same head: it too sends
@@ -13,6 +16,11 @@ with the same weights, and the losses are printed beside each other. On a CPU bo
 (--threads), each with PyTorch set up as it is there: ours as our training loop does it.
 `store` turns text into ids once; `train` pre-trains on them, as `sememe train bert` does;
 `baseline` says what counting alone scores on the text that such a training holds out.
+`speed` measures the tokens per second of `sememe train bert` by its defaults, and of transformers.
+`ablation` pre-trains the masked language model and each ingredient of the recipe `modern` for equal
+minutes (or --steps) and fine-tunes them; `long` makes one pre-training by the recipe and scores it.
+Both end in time (--stop-after) and go on when they are run again. On a CPU
+`--preset tiny --steps 20 --rows 8 --max-train 100 --epochs 1 --sets RTE` shows that they run.
 """
 
 from __future__ import annotations
@@ -26,6 +34,9 @@ from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from pretraining_recipes import SETS, VARIANTS, ablation, long, settings_of
+from pretraining_speed import speed
 
 VOCAB_SIZE = 30_522
 RATE, DECAY, CLIP = 1e-4, 0.01, 1.0
@@ -124,7 +135,7 @@ class Theirs:
         is_token = np.arange(batch.ids_BT.shape[1]) < batch.lengths_B[:, None]
         arrays = (
             batch.ids_BT, is_token, batch.segments_BT, batch.hidden_N, batch.targets_N,
-            1 - batch.is_next_B,
+            np.where(batch.is_next_B < 0, -100, 1 - batch.is_next_B),
         )  # fmt: skip
         return [torch.from_numpy(array.astype(np.int64)).to(self.device) for array in arrays]
 
@@ -267,12 +278,7 @@ def model_of(options: argparse.Namespace, **more: Any) -> Any:
     """An untrained model with the options of the command line."""
     import sememe
 
-    for pair in options.set:
-        name, value = pair.split("=", 1)
-        try:
-            more[name] = json.loads(value)
-        except json.JSONDecodeError:  # a word, such as unit=word
-            more[name] = value
+    more |= settings_of(options.set)
     kind = sememe.GPT if options.network == "gpt" else sememe.BERT
     return kind(options.preset, batch_size=options.rows, length=options.length, **more)
 
@@ -354,9 +360,50 @@ def main() -> None:
     own.add_argument("--out", type=Path, required=True)
     own.add_argument("--budget", default="8m")
     tasks.add_parser("baseline", parents=[model])
+    recipes = argparse.ArgumentParser(add_help=False)
+    recipes.add_argument("store", type=Path)
+    recipes.add_argument("--tokenizer", type=Path, required=True)
+    recipes.add_argument("--tasks", type=Path, required=True, help="folder of GLUE")
+    recipes.add_argument("--preset", default="small")
+    recipes.add_argument("--rows", type=int, default=0, help="rows of a step; 0: by the device")
+    recipes.add_argument("--length", type=int, default=128)
+    recipes.add_argument("--budget", default="3m")
+    recipes.add_argument("--steps", type=int, default=0, help="instead of a budget")
+    recipes.add_argument("--kept", type=Path, default=Path("kept"), help="folder of the models")
+    recipes.add_argument("--out", type=Path, default=Path("results"))
+    recipes.add_argument("--max-train", type=int, default=10_000)
+    recipes.add_argument("--epochs", type=float, default=0.0, help="of fine-tuning; 0: the usual")
+    recipes.add_argument("--task-seeds", type=int, default=1)
+    recipes.add_argument("--stop-after", type=float, default=8.5, help="minutes of this command")
+    recipes.add_argument("--device", default="auto")
+    recipes.add_argument("--workers", type=int, default=0)
+    recipes.add_argument("--set", nargs="*", default=[], help="further options: width=64 …")
+    own = tasks.add_parser("speed")
+    own.add_argument("store", type=Path)
+    own.add_argument("--tokenizer", type=Path, required=True)
+    own.add_argument("--presets", nargs="*", default=["small", "medium", "base"])
+    own.add_argument("--lengths", nargs="*", type=int, default=[128, 512])
+    own.add_argument("--compile", nargs="*", default=["auto"], help="our ways to compile")
+    own.add_argument("--recipe", default="paper")
+    own.add_argument("--steps", type=int, default=100)
+    own.add_argument("--rows", type=int, default=0, help="rows of a step; 0: by the device")
+    own.add_argument("--peak", type=float, default=790.0, help="TFLOP/s of the chip")
+    own.add_argument("--alone", action="store_true", help="without transformers")
+    own.add_argument("--device", default="auto")
+    own.add_argument("--out", type=Path, default=Path("results"))
+    own.add_argument("--stop-after", type=float, default=8.0, help="minutes, then no new line")
+    own = tasks.add_parser("ablation", parents=[recipes])
+    own.add_argument("--variants", nargs="*", choices=tuple(VARIANTS))
+    own.add_argument("--seeds", type=int, default=1)
+    own.add_argument("--sets", nargs="*", default=list(SETS))
+    own = tasks.add_parser("long", parents=[recipes])
+    own.add_argument("--variant", choices=tuple(VARIANTS), default="modern")
+    own.add_argument("--seed", type=int, default=1)
+    own.add_argument("--sets", nargs="*", default=[*SETS, "MRPC", "STS-B"])
     options = parser.parse_args()
     tasks_by_name: dict[str, Callable[[argparse.Namespace], None]] = {
         "cpu": compare, "gpu": compare, "store": build, "train": train, "baseline": baseline,
+        "speed": speed, "ablation": ablation, "long": long,
     }  # fmt: skip
     tasks_by_name[options.task](options)
 

@@ -70,10 +70,11 @@ def print_row(name: str, build_s: float, num_bytes: float, ms: float, share: flo
     )
 
 
-def compare_vectors(num_rows: int, dim: int, file: str, has_approximate: bool) -> None:
+def compare_vectors(
+    num_rows: int, dim: int, file: str, has_approximate: bool, kept: Path | None
+) -> None:
     from sememe.search.ranking import nearest_by_bits, nearest_rows, packed_bits, quantized
     from sememe.vectors.search import (
-        ApproximateIndex,
         inverse_norms,
         nearest_approximately,
         unit_rows,
@@ -107,12 +108,28 @@ def compare_vectors(num_rows: int, dim: int, file: str, has_approximate: bool) -
     found, ms = one_by_one(lambda q: nearest_by_bits(bits, codes, q, TOP), queries)
     print_row("binary, rescored by int8", seconds + more, bits.nbytes, ms, recall(found, exact))
     if has_approximate:
-        index, seconds = timed(lambda: ApproximateIndex.build(rows, "i8"))
+        index, seconds = _approximate(rows, kept)
         found, ms = one_by_one(
             lambda q: nearest_approximately(index, rows, unit_rows(q), CANDIDATES), queries
         )
-        size = index._index.memory_usage
+        size = kept.stat().st_size if kept else index._index.memory_usage
         print_row("approximate (HNSW)", seconds, size, ms, recall(found, exact))
+
+
+def _approximate(rows: np.ndarray, kept: Path | None) -> tuple[Any, float]:
+    """The HNSW index and the seconds its build took, from a file of an earlier run if it is there.
+
+    Building takes all cores for minutes; so it can be apart from the queries, which take seconds.
+    """
+    from sememe.vectors.search import ApproximateIndex
+
+    if kept is None or not kept.exists():
+        index, seconds = timed(lambda: ApproximateIndex.build(rows, "i8"))
+        if kept is not None:
+            index.save(kept)
+            kept.with_suffix(".seconds").write_text(str(seconds))
+        return index, seconds
+    return ApproximateIndex.open(kept, rows), float(kept.with_suffix(".seconds").read_text())
 
 
 def quantized_in_blocks(rows: np.ndarray, code: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -184,9 +201,10 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--file", default="", help="Rows in a .npy file instead.")
     parser.add_argument("--no-approximate", action="store_true")
+    parser.add_argument("--kept", type=Path, help="File to keep the approximate index in.")
     given = parser.parse_args()
     if given.part == "vectors":
-        compare_vectors(given.rows, given.dim, given.file, not given.no_approximate)
+        compare_vectors(given.rows, given.dim, given.file, not given.no_approximate, given.kept)
     else:
         build_index(given.folder, given.rows, given.dim)
 

@@ -1,26 +1,41 @@
-"""Requests per second of `sememe serve` on loopback, beside plain FastAPI services.
+"""Requests per second and latency of `sememe serve` on loopback, beside plain FastAPI services.
 
     python benchmarks/serving.py encoder MODEL [--threads 2] [--rounds 3] [--seconds 3]
+    python benchmarks/serving.py encoder MODEL --infinity OTHER_ENVIRONMENT/bin/infinity_emb
     python benchmarks/serving.py static VECTORS [--clients 1 4 16 64]
 
 `encoder` serves MODEL, a sentence-transformers folder (all-MiniLM-L6-v2, for example), and compares
 POST /v1/embeddings with sentence-transformers behind FastAPI, written the two usual ways: a `def`
 route, which FastAPI runs in a pool of threads, and an `async def` route, which encodes one request
-after the other. It also prints the rate of `sememe.load(MODEL).embed` without HTTP.
+after the other; and with infinity, if an environment of its own has it. Each round also measures
+`sememe.load(MODEL).embed` without HTTP.
 `static` serves word vectors and compares with a FastAPI route that validates the same body and
 returns ready bytes: the most that this framework can answer.
 
+There are two kinds of load. First `--clients` connections each send their next request when the
+last one is answered; this shows the highest rate. Then requests are sent at equal rates, at random
+times (a Poisson process) whether or not earlier ones are answered; their latency counts from the
+time at which they were due. The rates are shares (`--shares`) of what the slowest server answered,
+or `--rates`.
+
+`--encoding base64` asks for vectors in base64, as the client of OpenAI does by default.
+
+The whole takes a quarter of an hour. Parts of it: `--kinds short --clients 16 --shares` measures 16
+clients with short texts and no equal rates, `--kinds short --clients --rates 100 200` only these.
+
 All servers run at the same time and have the same number of threads; one is loaded at a time.
-Rounds alternate between them, and the medians of the rounds are printed. The client is wrk where it
-is installed, otherwise httpx in a process of its own. It shares the CPU with the servers: a star
-marks rows in which it was busy for more than 90% of the time, so that it limits the rate.
+Rounds alternate between them, and the medians of the rounds are printed. The first client is wrk
+where it is installed, otherwise httpx in a process of its own. It shares the CPU with the servers:
+a star marks rows in which it was busy for more than 90% of the time, so that it limits the rate.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -46,6 +61,8 @@ ROUTE = "/v1/embeddings"
 START_SECONDS = 180
 BUSY = 0.9
 NUM_BODIES = 500
+KINDS = ["short", "mixed", "bulk"]  # of requests: one short text, one of mixed length, 32 of these
+BULK = 32
 FREQUENT = (
     "the of and to in a is that for it as was with be by on not he his but at are this have from "
     "or had an they which one you were all her she there would their we him been has when who will "
@@ -93,11 +110,17 @@ class Measured:
     p99: float
     errors: int
     busy: float
+    times: tuple[float, ...] = ()  # of all requests, where the client tells them
 
 
 def ready() -> dict[str, str]:
     """The answer of /ready of a peer."""
     return {"status": "ready"}
+
+
+def in_base64(vector_D: np.ndarray) -> str:
+    """A vector as the client of OpenAI asks for it by default."""
+    return base64.b64encode(vector_D.astype("<f4").tobytes()).decode()
 
 
 def encoder_app(model: str, threads: int, *, is_async: bool) -> FastAPI:
@@ -111,7 +134,10 @@ def encoder_app(model: str, threads: int, *, is_async: bool) -> FastAPI:
 
     def answer(body: Body) -> dict[str, Any]:
         texts = [body.input] if isinstance(body.input, str) else body.input
-        rows = opened.encode(texts, show_progress_bar=False).tolist()
+        vectors_ND = opened.encode(texts, show_progress_bar=False)
+        rows = (
+            vectors_ND.tolist() if body.encoding_format == "float" else map(in_base64, vectors_ND)
+        )
         data = [{"index": index, "embedding": row} for index, row in enumerate(rows)]
         return {"object": "list", "data": data, "model": body.model}
 
@@ -152,7 +178,12 @@ def environment(threads: int) -> dict[str, str]:
     """The same number of threads for every library of a child, and no API key."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     kept = {name: value for name, value in os.environ.items() if name != "SEMEME_API_KEY"}
-    return {**kept, **dict.fromkeys(names, str(threads)), "TOKENIZERS_PARALLELISM": "false"}
+    return {
+        **kept, **dict.fromkeys(names, str(threads)), "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "INFINITY_ANONYMOUS_USAGE_STATS": "0",
+        # OpenMP's default. On a machine that was busy, sememe would choose another.
+        "GOMP_SPINCOUNT": "300000",
+    }  # fmt: skip
 
 
 def free_port() -> int:
@@ -162,19 +193,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until_ready(child: subprocess.Popen[bytes], base: str, log: Path) -> None:
-    """Poll /ready; a server that ends or takes too long stops the benchmark."""
+def wait_until_ready(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Poll a URL; a server that ends or takes too long stops the benchmark."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and child.poll() is None:
         with contextlib.suppress(httpx.TransportError):
-            if httpx.get(f"{base}/ready", trust_env=False).status_code == 200:
+            if httpx.get(url, trust_env=False).status_code == 200:
                 return
         time.sleep(0.2)
     sys.exit(f"{' '.join(map(str, child.args))} did not start:\n{log.read_text()[-2_000:]}")
 
 
 @contextlib.contextmanager
-def serving(command: Callable[[int], list[str]], threads: int) -> Iterator[str]:
+def serving(
+    command: Callable[[int], list[str]], threads: int, ready_path: str = "/ready"
+) -> Iterator[str]:
     """Run a server on a free port; gives its address."""
     port = free_port()
     base = f"http://127.0.0.1:{port}"
@@ -184,7 +217,7 @@ def serving(command: Callable[[int], list[str]], threads: int) -> Iterator[str]:
             command(port), env=environment(threads), stdout=output, stderr=subprocess.STDOUT
         )
         try:
-            wait_until_ready(child, base, log)
+            wait_until_ready(child, base + ready_path, log)
             yield base
         finally:
             child.terminate()
@@ -211,16 +244,30 @@ def peer_command(kind: str, source: str, threads: int) -> Callable[[int], list[s
     ]  # fmt: skip
 
 
-def body_of(given: str | list[str]) -> str:
+def infinity_command(program: str, model: str) -> Callable[[int], list[str]]:
+    """infinity in float32 on the CPU, without its cache of vectors."""
+    return lambda port: [
+        program, "v2", "--model-id", model, "--served-model-name", "bench", "--url-prefix", "/v1",
+        "--host", "127.0.0.1", "--port", str(port), "--engine", "torch", "--device", "cpu",
+        "--dtype", "float32", "--no-vector-disk-cache", "--no-trust-remote-code",
+        "--no-bettertransformer", "--log-level", "warning",
+    ]  # fmt: skip
+
+
+def body_of(given: str | list[str], encoding: str = "float") -> str:
     """One request as a line of JSON."""
-    return json.dumps({"model": "bench", "input": given, "encoding_format": "float"})
+    return json.dumps({"model": "bench", "input": given, "encoding_format": encoding})
 
 
-def post(base: str, given: str | list[str]) -> bytes:
+def post(base: str, given: str | list[str], encoding: str = "float") -> bytes:
     """One request, outside the measured time."""
     headers = {"Content-Type": "application/json"}
     found = httpx.post(
-        base + ROUTE, content=body_of(given), headers=headers, timeout=60, trust_env=False
+        base + ROUTE,
+        content=body_of(given, encoding),
+        headers=headers,
+        timeout=60,
+        trust_env=False,
     )
     found.raise_for_status()
     return found.content
@@ -257,6 +304,67 @@ async def load(url: str, bodies: list[str], clients: int, seconds: float) -> dic
             "busy": used / wall}  # fmt: skip
 
 
+class Connection:
+    """One connection that sends a ready request and reads its answer, as wrk does."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = host, port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def send(self, request: bytes) -> int:
+        """Send a request; gives the status of the answer, 0 if there is none."""
+        try:
+            self._streams = self._streams or await asyncio.open_connection(*self._address)
+            reader, writer = self._streams
+            writer.write(request)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = head.split(b"content-length:")[1].split(b"\r\n")[0]
+            await reader.readexactly(int(length))
+        except (OSError, EOFError, IndexError):
+            self._streams = None
+            return 0
+        return int(head.split()[1])
+
+
+async def pace(url: str, bodies: list[str], rate: float, seconds: float) -> dict[str, Any]:
+    """Send requests at random times with a mean rate, however long the answers take."""
+    address = httpx.URL(url)
+    head = (
+        f"POST {address.path} HTTP/1.1\r\nHost: {address.host}:{address.port}\r\n"
+        "Content-Type: application/json\r\nContent-Length: "
+    )
+    requests = [f"{head}{len(body.encode())}\r\n\r\n{body}".encode() for body in bodies]
+    source = random.Random(11)
+    gaps = (source.expovariate(rate) for _ in itertools.count())
+    due = list(itertools.takewhile(lambda at: at < seconds, itertools.accumulate(gaps)))
+    free: list[Connection] = []
+    times: list[float] = []
+    errors = 0
+    start, cpu = time.perf_counter(), time.process_time()
+
+    async def one(number: int, at: float) -> None:
+        nonlocal errors
+        await asyncio.sleep(start + at - time.perf_counter())
+        own = free.pop() if free else Connection(address.host, address.port or 80)
+        errors += await own.send(requests[number % len(requests)]) != 200
+        times.append(time.perf_counter() - start - at)
+        free.append(own)
+
+    await asyncio.gather(*(one(number, at) for number, at in enumerate(due)))
+    wall, used = time.perf_counter() - start, time.process_time() - cpu
+    p50, p99 = np.percentile(times, [50, 99]) * 1e3
+    return {"rate": len(times) / wall, "p50": p50, "p99": p99, "errors": errors,
+            "busy": used / wall, "times": [round(1e3 * own, 2) for own in times]}  # fmt: skip
+
+
+def measure_paced(base: str, bodies: Path, rate: float, seconds: float) -> Measured:
+    """Send requests at a rate, from another process."""
+    command = [sys.executable, __file__, "client", base + ROUTE, str(bodies), "--rate", str(rate),
+               "--seconds", str(seconds)]  # fmt: skip
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 300)
+    return Measured(**json.loads(ran.stdout.strip().splitlines()[-1]))
+
+
 def measure(base: str, bodies: Path, clients: int, seconds: float) -> Measured:
     """Load a server with wrk or, without it, with httpx in another process."""
     if wrk := shutil.which("wrk"):
@@ -283,7 +391,16 @@ def some_texts(kind: str, num: int) -> list[str]:
     return [" ".join(source.choices(WORDS, k=length)) + "." for length in lengths]
 
 
-def run_offline(model: str, threads: int, seconds: float) -> None:
+def some_inputs(kind: str, num: int) -> list[str] | list[list[str]]:
+    """The inputs of requests: one text each, or several."""
+    texts = some_texts(kind, num)
+    if kind != "bulk":
+        return texts
+    starts = range(0, num - BULK, 7)  # no request is like another
+    return [texts[start : start + BULK] for start in starts]
+
+
+def run_offline(model: str, threads: int, seconds: float, kinds: list[str]) -> None:
     """Print texts per second of `embed` on the texts of the clients, all at once."""
     import torch
 
@@ -292,7 +409,7 @@ def run_offline(model: str, threads: int, seconds: float) -> None:
     torch.set_num_threads(threads)
     opened = sememe.load(model)
     rates = {}
-    for kind in ("short", "mixed"):
+    for kind in kinds:
         texts = some_texts(kind, NUM_BODIES)
         opened.embed(texts[:64])  # warms up
         start, num = time.perf_counter(), 0
@@ -306,7 +423,7 @@ def run_offline(model: str, threads: int, seconds: float) -> None:
 def offline_rates(asked: argparse.Namespace) -> dict[str, float]:
     """The rates of `run_offline`, which has a process of its own."""
     command = [sys.executable, __file__, "offline", asked.model, "--threads", str(asked.threads),
-               "--seconds", str(asked.seconds)]  # fmt: skip
+               "--seconds", str(asked.seconds), "--kinds", *asked.kinds]  # fmt: skip
     ran = subprocess.run(
         command, env=environment(asked.threads), stdout=subprocess.PIPE, text=True, check=True
     )
@@ -330,17 +447,25 @@ def median_of(found: list[Measured]) -> Measured:
     return Measured(rate, p50, p99, sum(one.errors for one in found), busy)
 
 
+def in_turn(names: list[str], turn: int) -> list[str]:
+    """The names; another one is the first in each round."""
+    return names[turn % len(names) :] + names[: turn % len(names)]
+
+
 def compare(
-    servers: dict[str, str], loads: dict[str, Path], asked: argparse.Namespace
-) -> dict[tuple[str, int], float]:
-    """Load the servers in turn and print the table; gives the rates of sememe."""
+    servers: dict[str, str],
+    loads: dict[str, Path],
+    asked: argparse.Namespace,
+    before_round: Callable[[], None] = lambda: None,
+) -> dict[tuple[str, int, str], Measured]:
+    """Load the servers in turn and print the table; gives its rows."""
     found: dict[tuple[str, int, str], list[Measured]] = {}
     names = list(servers)
     for turn in range(asked.rounds):
+        before_round()
         for kind, bodies in loads.items():
             for clients in asked.clients:
-                # Another server is the first in each round.
-                for name in names[turn % len(names) :] + names[: turn % len(names)]:
+                for name in in_turn(names, turn):
                     one = measure(servers[name], bodies, clients, asked.seconds)
                     found.setdefault((kind, clients, name), []).append(one)
     medians = {key: median_of(several) for key, several in found.items()}
@@ -363,17 +488,49 @@ def compare(
                     f"{clients:7}  {name:30} {one.rate:10.0f}{star} {one.p50:9.1f} {one.p99:9.1f} "
                     f"{one.errors:7} {ours / max(one.rate, 1e-9):12.2f}"
                 )
-    return {
-        (kind, clients): one.rate
-        for (kind, clients, name), one in medians.items()
-        if name == "sememe"
-    }
+    return medians
 
 
-def write_bodies(folder: Path, name: str, inputs: list[str] | list[list[str]]) -> Path:
+def compare_paced(
+    servers: dict[str, str],
+    loads: dict[str, Path],
+    rates: dict[str, list[float]],
+    asked: argparse.Namespace,
+) -> None:
+    """Send the servers the same requests at the same rates, and print their latencies.
+
+    A p99 means something with 30 slower requests or more: 3,000 requests over all rounds.
+    """
+    found: dict[tuple[str, float, str], list[Measured]] = {}
+    names = list(servers)
+    for turn in range(asked.rounds):
+        for kind, bodies in loads.items():
+            for rate in rates[kind]:
+                for name in in_turn(names, turn):
+                    one = measure_paced(servers[name], bodies, rate, 3 * asked.seconds)
+                    found.setdefault((kind, rate, name), []).append(one)
+    print("\nequal rates, latency of all rounds from the time a request was due")
+    for kind in loads:
+        print(
+            f"\n{kind}\n{'sent/s':>7}  {'server':30} {'p50 ms':>9} {'p99 ms':>9} "
+            f"{'p99 of each round':>30} {'errors':>7}"
+        )
+        for rate in rates[kind]:
+            for name in names:
+                several = found[kind, rate, name]
+                p50, p99 = np.percentile([ms for own in several for ms in own.times], [50, 99])
+                num_errors = sum(own.errors for own in several)
+                rounds = " ".join(f"{own.p99:.0f}" for own in several)
+                print(f"{rate:7.0f}  {name:30} {p50:9.1f} {p99:9.1f} {rounds:>30} {num_errors:7}")
+
+
+def write_bodies(
+    folder: Path, name: str, inputs: list[str] | list[list[str]], encoding: str
+) -> Path:
     """One request per line."""
     path = folder / f"{name}.bodies"
-    path.write_text("\n".join(map(body_of, inputs)) + "\n", encoding="utf-8")
+    lines = (body_of(own, encoding) for own in inputs)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
@@ -381,33 +538,63 @@ def compare_encoder(asked: argparse.Namespace) -> None:
     """`sememe serve` beside sentence-transformers in FastAPI, and `embed` without HTTP."""
     folder = Path(tempfile.mkdtemp())
     loads = {
-        kind: write_bodies(folder, kind, some_texts(kind, NUM_BODIES))
-        for kind in ("short", "mixed")
+        kind: write_bodies(folder, kind, some_inputs(kind, NUM_BODIES), asked.encoding)
+        for kind in asked.kinds
     }
     commands = {
         "sememe": sememe_command(asked.model, asked.threads),
         "sentence-transformers, def": peer_command("def", asked.model, asked.threads),
         "sentence-transformers, async": peer_command("async", asked.model, asked.threads),
     }
-    offline = [offline_rates(asked)]
+    if asked.infinity:
+        commands["infinity"] = infinity_command(asked.infinity, asked.model)
+    offline: list[dict[str, float]] = []
     with contextlib.ExitStack() as stack:
         servers = {
-            name: stack.enter_context(serving(command, asked.threads))
+            name: stack.enter_context(
+                serving(command, asked.threads, "/health" if name == "infinity" else "/ready")
+            )
             for name, command in commands.items()
         }
-        texts = some_texts("mixed", 64)  # warms up as well
+        texts = some_texts("mixed", 30)  # warms up as well
         expected_ND = vectors_of(servers["sememe"], texts)
         for name in list(servers)[1:]:
             difference = np.abs(vectors_of(servers[name], texts) - expected_ND).max()
-            print(f"{name}: largest difference {difference:.1e}")
-        rates = compare(servers, loads, asked)
-    offline.append(offline_rates(asked))
-    print("\nsememe.load(MODEL).embed, without HTTP, mean of before and after")
-    most = max(asked.clients)
-    for kind in loads:
-        rate = statistics.mean(one[kind] for one in offline)
-        share = rates[kind, most] / rate
-        print(f"{kind:7} {rate:8.0f} texts/s; {most} clients got {share:.0%} of it")
+            print(f"{name}: largest difference {difference:.1e}", flush=True)
+        rates = dict.fromkeys(loads, asked.rates)
+        if asked.clients:
+            found = compare(servers, loads, asked, lambda: offline.append(offline_rates(asked)))
+            print_shares(found, offline, asked)
+            slowest = {
+                kind: min(
+                    max(found[kind, clients, name].rate for clients in asked.clients)
+                    for name in servers
+                )
+                for kind in loads
+            }
+            if not asked.rates:
+                rates = {
+                    kind: [share * most for share in asked.shares] for kind, most in slowest.items()
+                }
+        if any(rates.values()):
+            compare_paced(servers, loads, rates, asked)
+
+
+def print_shares(
+    found: dict[tuple[str, int, str], Measured],
+    offline: list[dict[str, float]],
+    asked: argparse.Namespace,
+) -> None:
+    """Print the rate without HTTP, and the part of it that each number of clients got."""
+    print("\nsememe.load(MODEL).embed, without HTTP, median of the rounds")
+    for kind in asked.kinds:
+        rate = statistics.median(one[kind] for one in offline)
+        per_request = BULK if kind == "bulk" else 1
+        shares = ", ".join(
+            f"{clients} clients {per_request * found[kind, clients, 'sememe'].rate / rate:.0%}"
+            for clients in asked.clients
+        )
+        print(f"{kind:7} {rate:8.0f} texts/s; of it got {shares}", flush=True)
 
 
 def compare_static(asked: argparse.Namespace) -> None:
@@ -418,15 +605,15 @@ def compare_static(asked: argparse.Namespace) -> None:
     words = [str(word) for word in sememe.load(asked.model)][:NUM_BODIES]
     lists = [words[first : first + 32] for first in range(len(words) - 31)]
     loads = {
-        "one word": write_bodies(folder, "one", [[word] for word in words]),
-        "32 words": write_bodies(folder, "many", lists),
+        "one word": write_bodies(folder, "one", [[word] for word in words], asked.encoding),
+        "32 words": write_bodies(folder, "many", lists, asked.encoding),
     }
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(
             serving(sememe_command(asked.model, asked.threads), asked.threads)
         )
         for inputs in (words[:1], lists[0]):
-            (folder / f"{len(inputs)}.json").write_bytes(post(ours, inputs))
+            (folder / f"{len(inputs)}.json").write_bytes(post(ours, inputs, asked.encoding))
         peer = peer_command("ready", str(folder), asked.threads)
         theirs = stack.enter_context(serving(peer, asked.threads))
         compare({"sememe": ours, "FastAPI, ready bytes": theirs}, loads, asked)
@@ -442,7 +629,22 @@ def parse() -> argparse.Namespace:
         mode.add_argument("--threads", type=int, default=2)
         mode.add_argument("--rounds", type=int, default=3)
         mode.add_argument("--seconds", type=float, default=3, help="length of one load")
-        mode.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
+        mode.add_argument(
+            "--encoding", choices=("float", "base64"), default="float",
+            help="of vectors; the client of OpenAI asks for base64",
+        )  # fmt: skip
+        mode.add_argument("--clients", type=int, nargs="*", default=[1, 4, 16, 64])
+        if name == "encoder":
+            mode.add_argument("--infinity", default="", help="the program infinity_emb")
+            mode.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+            mode.add_argument(
+                "--shares", type=float, nargs="*", default=[0.5, 0.8],
+                help="equal rates, as shares of what the slowest server answers",
+            )  # fmt: skip
+            mode.add_argument(
+                "--rates", type=float, nargs="*", default=[],
+                help="equal rates in requests per second, instead of --shares",
+            )  # fmt: skip
     peer = modes.add_parser("peer")
     peer.add_argument("kind", choices=("def", "async", "ready"))
     peer.add_argument("source")
@@ -452,11 +654,13 @@ def parse() -> argparse.Namespace:
     client.add_argument("url")
     client.add_argument("bodies", type=Path)
     client.add_argument("--clients", type=int, default=1)
+    client.add_argument("--rate", type=float, default=0, help="requests per second; 0: by clients")
     client.add_argument("--seconds", type=float, default=3)
     offline = modes.add_parser("offline")
     offline.add_argument("model")
     offline.add_argument("--threads", type=int, default=2)
     offline.add_argument("--seconds", type=float, default=3)
+    offline.add_argument("--kinds", nargs="+", default=KINDS)
     return parser.parse_args()
 
 
@@ -470,10 +674,15 @@ def main() -> None:
     elif asked.mode == "peer":
         run_peer(asked.kind, asked.source, asked.threads, asked.port)
     elif asked.mode == "offline":
-        run_offline(asked.model, asked.threads, asked.seconds)
+        run_offline(asked.model, asked.threads, asked.seconds, asked.kinds)
     else:
         bodies = asked.bodies.read_text(encoding="utf-8").splitlines()
-        print(json.dumps(asyncio.run(load(asked.url, bodies, asked.clients, asked.seconds))))
+        sent = (
+            pace(asked.url, bodies, asked.rate, asked.seconds)
+            if asked.rate
+            else load(asked.url, bodies, asked.clients, asked.seconds)
+        )
+        print(json.dumps(asyncio.run(sent)))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import signal
 import sys
 import tarfile
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,10 @@ from sememe.vectors.formats import write_vectors
 # Threads of PyTorch that wait for each other spin, which costs most of the time where several
 # workers share few cores. Read when PyTorch is imported; processes that tests start inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Where there is no GPU, Triton's kernels run in its interpreter. Read when Triton is imported.
+if shutil.which("nvidia-smi") is None:
+    os.environ["TRITON_INTERPRET"] = "1"
 
 # Tests read English messages, whatever the locale of the machine.
 os.environ["SEMEME_LANG"] = "en"
@@ -111,6 +117,29 @@ def golden(once: Callable[..., Path]) -> Path:
             archive.extractall(folder, filter="data")
 
     return once("golden", unpack)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Any]:
+    """A bucket of moto, a server of S3 on this machine."""
+    moto = pytest.importorskip("moto.server")
+    fsspec = pytest.importorskip("fsspec")
+    pytest.importorskip("s3fs")
+    server = moto.ThreadedMotoServer(port=0, ip_address="127.0.0.1", verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    own = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1",
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in own.items():
+            patch.setenv(name, value)
+        system = fsspec.filesystem("s3", skip_instance_cache=True)
+        system.mkdir("bucket")
+        yield system
+    server.stop()
+    fsspec.filesystem("s3").clear_instance_cache()
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from sememe.errors import SememeError as SememeError
     from sememe.evaluation import (
         evaluate_glue as evaluate_glue,
+        evaluate_induction as evaluate_induction,
         evaluate_ner as evaluate_ner,
         evaluate_perplexity as evaluate_perplexity,
+        evaluate_prompts as evaluate_prompts,
         evaluate_retrieval as evaluate_retrieval,
         evaluate_senses as evaluate_senses,
         evaluate_squad as evaluate_squad,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from sememe.models.ulmfit.model import ULMFiT as ULMFiT
     from sememe.models.word2vec.config import Word2VecConfig as Word2VecConfig
     from sememe.models.word2vec.model import Word2Vec as Word2Vec
+    from sememe.planning.plan import Plan as Plan, plan as plan
     from sememe.search.config import SearchConfig as SearchConfig
     from sememe.search.duplicates import duplicates as duplicates
     from sememe.search.index import Search as Search
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from sememe.tasks.answer import Answer as Answer
     from sememe.tasks.classify import Classify as Classify, Pairs as Pairs
     from sememe.tasks.config import FinetuneConfig as FinetuneConfig
+    from sememe.tasks.small_data import fit_small_data as fit_small_data
     from sememe.tasks.tag import Tag as Tag
     from sememe.tasks.texts import Choose as Choose, Regress as Regress
     from sememe.tasks.trials import fit_trials as fit_trials
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
     from sememe.tokens.subwords.tokenizer import SubwordTokenizer as SubwordTokenizer
     from sememe.training.rate_search import RateCurve as RateCurve, find_rate as find_rate
     from sememe.vectors import WordVectors as WordVectors
+    from sememe.vectors.alignment import align as align
 
 __version__ = "0.1.0"
 
@@ -93,6 +98,7 @@ _HOMES = {
     "Ladder": "ladder.running",
     "NGramConfig": "models.ngram.config",
     "OneHotConfig": "models.onehot.config",
+    "Plan": "planning.plan",
     "RateCurve": "training.rate_search",
     "Search": "search.index",
     "SearchConfig": "search.config",
@@ -101,6 +107,7 @@ _HOMES = {
     "TextSettings": "text.settings",
     "TokenStore": "tokens.store",
     "Word2VecConfig": "models.word2vec.config",
+    "align": "vectors.alignment",
     "clean": "text.cleaning.running",
     "docstring_pairs": "examples.docstring_tasks",
     "distill": "models.sentence.distillation",
@@ -108,8 +115,10 @@ _HOMES = {
     "docstring_texts": "examples.docstring_tasks",
     "duplicates": "search.duplicates",
     "evaluate_glue": "evaluation",
+    "evaluate_induction": "evaluation",
     "evaluate_ner": "evaluation",
     "evaluate_perplexity": "evaluation",
+    "evaluate_prompts": "evaluation",
     "evaluate_retrieval": "evaluation",
     "evaluate_senses": "evaluation",
     "evaluate_squad": "evaluation",
@@ -117,8 +126,10 @@ _HOMES = {
     "evaluate_texts": "evaluation",
     "evaluate_words": "evaluation",
     "find_rate": "training.rate_search",
+    "fit_small_data": "tasks.small_data",
     "fit_trials": "tasks.trials",
     "load": "models.registry",
+    "plan": "planning.plan",
     "study_masking": "models.bert.masking_study",
     "study_reversal": "models.translation.reversal_study",
     "topics": "search.topics",

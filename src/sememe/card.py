@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from sememe.contract import KINDS
-from sememe.progress import FEW, baseline_remark, format_count, shown
+from sememe.progress import (
+    FEW,
+    baseline_remark,
+    format_count,
+    format_interval,
+    shown,
+)
 from sememe.storage.folder import MANIFEST, read_json, write_card, write_json
 from sememe.text.settings import BUILT_IN
 
@@ -30,7 +36,8 @@ _SMALL_CORPUS = 10_000_000  # words; published vectors come from billions
 _PASSING = ("seconds", "_per_s", "learning_rate", "gradient_norm", "discounts")
 # Options that do not affect the model, and may change when a run is resumed.
 _OF_THE_RUN = (
-    "workers", "device", "memory", "compile", "checkpoint_minutes", "keep", "tensorboard",
+    "workers", "device", "deterministic", "memory", "compile", "checkpoint_minutes", "keep",
+    "tensorboard",
 )  # fmt: skip
 
 
@@ -170,7 +177,7 @@ def _languages(manifest: dict[str, Any], text: dict[str, Any]) -> list[str]:
         str(text.get("language") or base.get("language") or "")
     ]
     codes = (name.replace("_", "-").split("-")[0].lower() for name in named)
-    return [code for code in dict.fromkeys(codes) if re.fullmatch("[a-z]{2,3}", code)]
+    return [code for code in dict.fromkeys(codes) if re.fullmatch("(?!und)[a-z]{2,3}", code)]
 
 
 def _scores(manifest: dict[str, Any], metrics: dict[str, float]) -> dict[str, Any]:
@@ -193,7 +200,14 @@ def _scores(manifest: dict[str, Any], metrics: dict[str, float]) -> dict[str, An
         if value is None or isinstance(value, int | float)
     }
     majority = scores.get("majority")
+    beside = [one for one in scores.get("baselines") or () if isinstance(one.get("score"), float)]
     return {
+        "interval": format_interval(scores.get("interval")) if scores.get("interval") else "",
+        "seeds": scores.get("seeds") or "",
+        "beside": {
+            one["name"]: f"{one['score']:.4g} ({format_interval(one['interval'])})"
+            for one in beside
+        },
         "table": told,
         "main": scores.get("main_metric"),
         "num_rows": scores.get("num_rows") or scores.get("pairs") or metrics.get("rows"),

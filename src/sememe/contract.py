@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -198,6 +199,13 @@ class PredictedRow(NamedTuple):
     source: str = ""  # the name of its file
 
 
+class Truncation(NamedTuple):
+    """The tokens of a row and those that the model reads of them; special tokens not counted."""
+
+    tokens: int
+    kept: int
+
+
 class Token(NamedTuple):
     """A word or sub-word token of a text: its id, and its place in the text in characters."""
 
@@ -205,6 +213,23 @@ class Token(NamedTuple):
     text: str
     start: int
     end: int
+
+
+class NextToken(NamedTuple):
+    """A token that may come next, with its probability before and after narrowing."""
+
+    id: int
+    text: str  # as it is added to the text; "" where the text ends
+    probability: float  # by the model
+    drawn: float  # after temperature, top-k and top-p; 0 for a token that they exclude
+
+
+class GenerationStep(NamedTuple):
+    """One step of a generation: the chosen token among the most likely ones."""
+
+    chosen: NextToken
+    tokens: list[NextToken]  # most likely first, whether or not they can be drawn
+    num_kept: int  # how many tokens temperature, top-k and top-p leave to draw from
 
 
 class WordsInContext(NamedTuple):
@@ -242,6 +267,30 @@ class Attention(NamedTuple):
             heads_HTS.mean(0) if head is None else heads_HTS[_index("head", head, num_heads)]
         )
         return weights_TS
+
+    def mean(self) -> np.ndarray:
+        """The mean weights over all layers and heads, (T, S)."""
+        mean_TS: np.ndarray = self.weights_LHTS.mean((0, 1))
+        return mean_TS
+
+    def rollout(self) -> np.ndarray:
+        """How much of each input token reaches each position of the last layer, (T, T).
+
+        The product of all layers, each the mean over its heads plus the identity, which stands for
+        the residual connection (Abnar & Zuidema 2020, "Quantifying Attention Flow").
+        """
+        import numpy as np
+
+        if self.translation is not None or len(self.target) != len(self.source):
+            raise OptionError(
+                "Rollout follows self-attention through the layers; a translation has none here."
+            )
+        identity_TT = np.eye(len(self.target))
+        rolled_TT = identity_TT
+        for heads_HTT in self.weights_LHTS:
+            mixed_TT = heads_HTT.mean(0, dtype=np.float64) + identity_TT
+            rolled_TT = mixed_TT / mixed_TT.sum(1, keepdims=True) @ rolled_TT
+        return rolled_TT.astype(np.float32)
 
 
 def _index(name: str, number: int | None, most: int) -> int:
@@ -367,7 +416,8 @@ def _reads_frames(call: Callable[..., Any]) -> Callable[..., Any]:
 # Methods that return floats. `predict` checks its scores before it turns them into labels.
 _NUMERIC = (
     "embed", "embed_token_ids", "embed_words", "embed_spans", "embed_tokens", "embed_expected",
-    "fill", "follows", "next_words", "distribution", "score", "evaluate", "attention", "positions",
+    "fill", "follows", "generate_steps", "next_words", "distribution", "score", "evaluate",
+    "continuation_scores", "attention", "positions",
 )  # fmt: skip
 
 
@@ -379,6 +429,15 @@ class Model(Estimator):
     path: Path | None = None  # where it was opened or saved last
     # What it was trained on, names and sizes in JSON values; empty if that is not known.
     data: Mapping[str, Any] = {}
+    forecast: Mapping[str, Any] = {}  # what a plan expected of the training, and what it took
+
+    def told_forecast(self) -> dict[str, Any]:
+        """The forecast for sememe.json, with the validation loss; empty without a plan."""
+        if not self.forecast:
+            return {}
+        last = self.history.last()  # type: ignore[attr-defined]
+        loss = {"validation_loss": last["validation_loss"]} if "validation_loss" in last else {}
+        return {"forecast": {**self.forecast, "actual": {**self.forecast["actual"], **loss}}}
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Wrap the methods of a subclass: none returns NaN, and pretrained weights are kept."""
@@ -566,6 +625,16 @@ class Model(Estimator):
         """The continuation of a prompt, part by part as it is generated."""
         raise self.unsupported("generate")
 
+    def generate_steps(
+        self, prompt: str, *, ids: Sequence[int] = (), count: int = 10, **options: Any
+    ) -> Iterator[GenerationStep]:
+        """The steps of `generate` with the `count` most likely tokens at each of them.
+
+        `ids` are tokens of an earlier generation after the prompt, to continue from. The options
+        are those of `stream`; with the same ones the chosen tokens are those of `generate`.
+        """
+        raise self.unsupported("generate")
+
     def next_words(self, text: str, *, count: int = 5) -> list[Any]:
         """The most likely words after a text, each with its probability."""
         raise self.unsupported("next_words")
@@ -574,6 +643,18 @@ class Model(Estimator):
     def score(self, text: str) -> float:
         """The log10 probability of a text."""
         raise self.unsupported("score")
+
+    def continuation_scores(
+        self, prompts: Sequence[str], continuations: Sequence[str]
+    ) -> np.ndarray:
+        """The natural log probability of each continuation after each prompt, (prompts, texts).
+
+        A row may lack a constant: by default whole texts are scored, with the prompt in them.
+        """
+        import numpy as np
+
+        rows = [[self.score(prompt + text) for text in continuations] for prompt in prompts]
+        return math.log(10) * np.array(rows).reshape(len(prompts), len(continuations))
 
     def word_log_probs(
         self, documents: Sequence[tuple[str, Sequence[np.ndarray]]]
@@ -635,6 +716,14 @@ class Model(Estimator):
         """
         raise self.unsupported("score_pairs")
 
+    def truncations(self, rows: Sequence[Any]) -> list[Truncation | None]:
+        """What `predict` cuts from each row; None for a row that is read as a whole."""
+        return [None] * len(rows)
+
+    def pair_truncations(self, pairs: Sequence[tuple[str, str]]) -> list[Truncation | None]:
+        """What `score_pairs` cuts from each pair; None for a pair that is read as a whole."""
+        return [None] * len(pairs)
+
     @property
     def own_k(self) -> int:
         """The `k` that suits the model: 1, or 0 if a row may have any number of labels."""
@@ -650,8 +739,15 @@ class Model(Estimator):
 
     def predict_json(self, rows: Sequence[Any]) -> list[Any]:
         """The predictions for a list of rows as JSON values; None for an empty row."""
-        found = self.predict(rows)
+        found = self.predict(deque(rows))  # a list of str may name files
         return [None if own is None else self.prediction_json(own) for own in found]
+
+    def predict_scores(self, rows: Sequence[Any]) -> list[Any]:
+        """The predictions for a list of rows with the scores of all labels; None for an empty row.
+
+        They are what `prediction_cells` with k = -1 takes. Rows are texts in memory, never paths.
+        """
+        return list(self.predict(deque(rows)))
 
     def prediction_json(self, prediction: Any) -> Any:
         """A prediction as JSON values."""

@@ -8,6 +8,7 @@ SememeError
 ├── UnknownWordError    a word outside the vocabulary (also a KeyError)
 ├── UnsupportedError    a method that a model does not support (also a TypeError, AttributeError)
 ├── DivergedError       a training that diverged
+├── ClusterError        a cluster that could not be reached, or lost a task
 ├── ServiceError        a server that refused a request, failed, or could not be reached
 └── MissingExtraError   an optional library that is not installed (also an ImportError)
 """
@@ -59,6 +60,10 @@ class UnsupportedError(SememeError, TypeError, AttributeError):
 
 class DivergedError(SememeError):
     """A training that diverged."""
+
+
+class ClusterError(SememeError):
+    """A cluster that could not be reached, or lost a task."""
 
 
 class ServiceError(SememeError):

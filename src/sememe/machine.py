@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +43,36 @@ def available_cores() -> int:
     """The cores that this process may use; a container may have fewer than the machine."""
     affinity = getattr(os, "sched_getaffinity", None)  # only on Linux
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def memory_size() -> int:
+    """Bytes of memory; of the container if that has less; 0 if the system cannot say."""
+    total = 0
+    with suppress(AttributeError, OSError, ValueError):
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total
+
+
+def gpu() -> tuple[str, int]:
+    """The name and the bytes of memory of the first GPU of PyTorch; "" and 0 without one."""
+    if find_spec("torch") is None:
+        return "", 0
+    import torch
+
+    if not torch.cuda.is_available():
+        return "", 0
+    found = torch.cuda.get_device_properties(0)
+    return found.name, found.total_memory
+
+
+def processor() -> str:
+    """The name of the processor."""
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
 
 
 # If one of these is set, the user has decided how OpenMP threads wait.

@@ -6,12 +6,14 @@ from dataclasses import asdict, field, fields, replace
 from functools import cache
 from numbers import Integral, Real
 from os import PathLike
+from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from sememe.errors import OptionError
 from sememe.machine import available_cores
 
 Settings = TypeVar("Settings")
+Device = Literal["auto", "cpu", "cuda"]  # of word vectors
 
 MAX_SEEDS = 1_000  # runs of one task, each with its own seed
 
@@ -74,7 +76,13 @@ def _rules_of(cls: Any) -> list[tuple[str, Any, Any, Any]]:
         own = getattr(base, "__dataclass_fields__", {})
         ranges |= {key: x.metadata["range"] for key, x in own.items() if "range" in x.metadata}
     hints = get_type_hints(cls)
-    return [(x.name, x.default, hints[x.name], ranges.get(x.name)) for x in fields(cls)]
+    return [(x.name, x.default, _of_given(hints[x.name]), ranges.get(x.name)) for x in fields(cls)]
+
+
+def _of_given(hint: Any) -> Any:
+    """The type of an option that may be None, where it is given."""
+    given = [one for one in get_args(hint) if one is not NoneType]
+    return given[0] if len(given) == 1 and NoneType in get_args(hint) else hint
 
 
 def check_options(config: Any) -> None:

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -67,6 +67,16 @@ def baseline_remark(accuracy: float, majority: float | None, only: str) -> str:
 def format_score(value: float) -> str:
     """Write a score with four decimals; a dash where there is none."""
     return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def format_interval(
+    interval: Sequence[float] | None, *, scale: float = 1.0, digits: int = 4
+) -> str:
+    """An interval as tables show it; a dash if it is not defined."""
+    if interval is None or not all(map(math.isfinite, interval)):
+        return "–"
+    low, high = (f"{scale * value:.{digits}f}" for value in interval)
+    return f"{low} – {high}"
 
 
 def format_count(number: float, unit: str = "", language: Language = "en") -> str:

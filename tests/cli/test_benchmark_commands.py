@@ -314,3 +314,17 @@ def test_typed_options_count_even_where_they_are_the_defaults(sememe, tiny, data
     sememe(*command, "--length", 128, "--seed", 3, fails=True)  # a benchmark's own is 384
     sememe(*command, fails=True)
     assert seen == [{"length": 128}, {}]
+
+
+def test_a_recipe_searches_once_for_each_set(sememe, tiny, data, monkeypatch) -> None:
+    command = ("evaluate", "glue", tiny, "--data", data / "glue", "--only", "CoLA", "--out", "kept")
+    options = ("--recipe", "small-data", "--seeds", 2, *QUICK)
+    (found,) = sememe(*command, *options, "--json").json["outcomes"]
+    search = json.loads((Path("kept") / "CoLA" / "search.json").read_text())
+    assert found["options"]["layer_decay"] == 0.9 and not found["options"]["keep_best"]
+    assert f"learning_rate-{found['options']['learning_rate']:g}-draw-0" in search["runs"]
+    monkeypatch.setattr("sememe.tasks.task.Task.fit", None)  # nothing is computed again
+    (again,) = sememe(*command, *options, "--json").json["outcomes"]
+    assert again["options"] == found["options"]
+    said = sememe(*command, *options, "--choose-on-dev", fails=True)
+    assert said.code == 2 and "choose_on_dev" in said.err

@@ -20,7 +20,9 @@ def train(tmp_path: Path) -> Path:
     return path
 
 
-SMALL = ("--dim", 8, "--epochs", 10, "--learning-rate", 0.5, "--workers", 1)
+SMALL = (
+    "--preset", "fasttext", "--dim", 8, "--epochs", 10, "--learning-rate", 0.5, "--workers", 1,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -80,13 +82,14 @@ def test_info_and_convert_know_classifiers(sememe, model, train: Path):
 
 
 def test_evaluate_labels(sememe, model, train: Path):
-    *rows, f1, last = [
+    *rows, f1, certainty, last = [
         line.split("\t") for line in sememe("evaluate", "labels", model, train).out.splitlines()
     ]
     averages = ["macro average", "micro average", "weighted average"]
     assert [row[0] for row in rows] == ["good", "bad", *averages]
     assert {row[1] for row in rows} == {"1.0000"} and rows[-1][-2:] == ["120", "120"]
     assert "F1 1.0000 on 120 examples" in f1[0]
+    assert "95 % interval" in certainty[0] and "one seed" in certainty[0]
     assert "probabilities: calibration error 0." in last[0] and "log loss 0." in last[0]
     metrics = sememe("evaluate", "labels", model, train, "-k", 2, "--json").json
     assert metrics["precision"] == 0.5 and metrics["recall"] == 1 and metrics["num_examples"] == 120
@@ -110,6 +113,25 @@ def test_quantize_prints_sizes_and_scores(sememe, train: Path):
     assert sememe("predict", "small", train).out
     again = ("train", "classifier", train, "--out", "small", "--quantize", "--resume", *SMALL)
     assert "finished already" in sememe(*again).err
+
+
+@pytest.mark.parametrize("out", ["small", "small.ftz"])
+def test_the_scores_of_a_quantized_model_are_those_of_the_saved_one(
+    sememe, train: Path, tmp_path: Path, out: str
+):
+    lines = [f"__label__{n % 3} w{n}\n" for n in range(700)] * 3
+    train.write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "dev.txt").write_text("".join(lines[::5]), encoding="utf-8")
+    quantize = ("--quantize", "--cutoff", 300, "--dsub", 8, "--validation", "dev.txt")
+    ran = sememe("train", "classifier", train, "--out", out, *quantize, *SMALL, "--json").json
+    saved = sememe("evaluate", "labels", out, "dev.txt", "--json").json
+    sizes = ran["quantization"]
+    assert sizes["f1_after"] < sizes["f1_before"] - 0.1
+    assert ran["validation"]["f1"] == sizes["f1_after"] == pytest.approx(saved["f1"])
+    assert ran["history"]["f1"] == ran["validation"]["f1"]
+    if out == "small":
+        manifest = json.loads((tmp_path / out / "sememe.json").read_text("utf-8"))
+        assert manifest["metrics"]["f1"] == ran["validation"]["f1"]
 
 
 def test_autotune(sememe, train: Path):

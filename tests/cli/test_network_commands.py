@@ -15,9 +15,9 @@ from sememe.models.gpt.generation import generate
 from sememe.models.huggingface.folder import load_folder, save_folder
 from sememe.models.language.features import (
     attention_maps,
-    embed_texts,
     embed_words,
 )
+from sememe.models.language.pooling import embed_texts
 
 TEXTS = [
     "The animal didn't cross the street because it was too tired.",
@@ -120,6 +120,28 @@ def test_generate_several_and_greedily(sememe, gpt):
     assert len(set(greedy)) == 1
 
 
+def test_generate_compares_ways_to_choose_tokens(sememe, gpt):
+    options = ("--max-tokens", 8, "--seed", 5)
+    told = sememe("generate", gpt, "The", "--compare", "--num", 2, *options, "--json").json
+    found = {(own["strategy"], own["seed"]): own["text"] for own in told["texts"]}
+    alone = {
+        "greedy": ("--greedy",), "all tokens": (), "temperature 0.7": ("--temperature", 0.7),
+        "top-k 40": ("--top-k", 40), "nucleus 0.9": ("--top-p", 0.9),
+    }  # fmt: skip
+    assert list(found) == [(name, seed) for name in alone for seed in (5, 6)]
+    for name, more in alone.items():
+        texts = sememe("generate", gpt, "The", "--num", 2, *options, *more, "--json").json["texts"]
+        assert texts == [found[name, 5], found[name, 6]]
+    assert len(set(found.values())) > 4
+    rows = sememe("generate", gpt, "The", "--compare", "--top-k", 3, *options).out.splitlines()
+    assert [row.split("\t")[:2] for row in rows][3] == ["top-k 3", "5"] and len(rows) == 5
+    ran = sememe("generate", gpt, "The", "--compare", "--greedy", fails=True)
+    assert ran.code == 2 and "--greedy" in ran.err
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMEME_LANG", "zh")
+        assert "贪心" in sememe("generate", gpt, "国王", "--compare", *options).out
+
+
 def test_generate_shows_each_piece_as_it_comes(sememe, gpt, monkeypatch):
     shown = []
     monkeypatch.setattr("typer.echo", lambda text="", nl=True, **_: shown.append((text, nl)))
@@ -200,6 +222,18 @@ def test_attention_picture_and_numbers(sememe, bert):
     assert sorted(path.name for path in Path().iterdir()) == ["attention.png"]
     mean = sememe("plot", "attention", bert, TIRED, "--json").json
     np.testing.assert_allclose(mean["weights"], expected.weights_LHTS[-1].mean(0), atol=1e-6)
+
+
+def test_attention_over_all_layers(sememe, bert):
+    expected = attention_maps(*load_folder(bert), TIRED)
+    for over, wanted in (("mean", expected.mean()), ("rollout", expected.rollout())):
+        told = sememe("plot", "attention", bert, TIRED, "--over", over, "--json").json
+        assert (told["over"], told["layer"], told["head"]) == (over, None, None)
+        np.testing.assert_allclose(told["weights"], wanted, atol=1e-6)
+    sememe("plot", "attention", bert, TIRED, "--over", "rollout", "--out", "rollout.svg")
+    assert "<svg" in Path("rollout.svg").read_text(encoding="utf-8")
+    wrong = sememe("plot", "attention", bert, TIRED, "--over", "mean", "--head", 1, fails=True)
+    assert wrong.code == 2 and "omit --layer and --head" in wrong.err
 
 
 def test_attention_of_a_pair_and_of_a_gpt(sememe, bert, gpt):

@@ -43,7 +43,7 @@ def model(tmp_path_factory) -> Path:
     import sememe
 
     rows = [(f"a {word} film", label) for label, own in WORDS.items() for word in own.split()]
-    options = {"dim": 8, "epochs": 40, "learning_rate": 0.5, "workers": 1}
+    options = {"preset": "fasttext", "dim": 8, "epochs": 40, "learning_rate": 0.5, "workers": 1}
     folder = tmp_path_factory.mktemp("models") / "classifier"
     sememe.FastTextClassifier(**options).fit(rows * 10, out=folder)
     return folder

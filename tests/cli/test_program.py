@@ -44,6 +44,7 @@ COMMANDS = [
     ("train", "sif"),
     ("train", "sentence"),
     *(("train", name) for name, kind in KINDS.items() if kind.options),
+    ("plan",),
     ("distill",),
     ("clean",),
     ("search",),
@@ -53,10 +54,12 @@ COMMANDS = [
     ("analogy",),
     ("similarity",),
     ("odd",),
+    ("align",),
     ("fill",),
     ("next",),
     ("generate",),
     ("suggest",),
+    ("prompt",),
     ("translate",),
     ("finetune", "classify"),
     ("finetune", "pairs"),
@@ -76,11 +79,21 @@ COMMANDS = [
     ("evaluate", "senses"),
     ("evaluate", "retrieval"),
     ("evaluate", "sts"),
+    ("evaluate", "induction"),
     ("compare",),
     ("study", "masking"),
     ("study", "rates"),
     ("study", "reversal"),
+    ("explore",),
+    ("inspect", "context"),
+    ("inspect", "changes"),
+    ("inspect", "prediction"),
+    ("inspect", "generation"),
+    ("inspect", "step"),
+    ("inspect", "film"),
+    ("inspect", "masks"),
     ("plot", "pca"),
+    ("plot", "map"),
     ("plot", "heatmap"),
     ("plot", "positions"),
     ("plot", "history"),
@@ -89,6 +102,7 @@ COMMANDS = [
     ("embed",),
     ("convert",),
     ("serve",),
+    ("cluster", "status"),
 ]
 
 
@@ -343,3 +357,10 @@ def test_ctrl_c_while_a_pipe_stays_open(command, own_cache, tmp_path):
         errors = process.stderr.read().decode()
     assert code == 130 and "Stopped." in errors and "Fatal" not in errors
     assert not list(tmp_path.iterdir())
+
+
+def test_the_module_is_the_command() -> None:
+    own = subprocess.run(
+        [sys.executable, "-m", "sememe", "info", "missing"], capture_output=True, text=True
+    )
+    assert own.returncode == 2 and "missing" in own.stderr

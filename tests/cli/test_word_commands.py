@@ -54,6 +54,25 @@ def test_analogy(sememe, vector_file, method):
     assert plain.out.startswith("queen\t")
 
 
+def test_similarity_of_every_pair(sememe, vector_file):
+    words = ["lunch", "dinner", "国王"]
+    told = sememe("similarity", vector_file, *words, "--matrix", "--json").json
+    assert told["words"] == words
+    pairs = [
+        [sememe("similarity", vector_file, a, b, "--json").json["similarity"] for b in words]
+        for a in words
+    ]
+    for own, wanted in zip(told["similarities"], pairs, strict=True):
+        assert own == pytest.approx(wanted, abs=1e-6)
+    head, *lines = sememe("similarity", vector_file, *words, "--matrix").out.splitlines()
+    assert head.split("\t") == ["", *words]
+    assert [line.split("\t")[0] for line in lines] == words
+    assert lines[0].split("\t")[2] == f"{told['similarities'][0][1]:.4f}"
+    for wrong in (words, ["lunch"], ["lunch", "--matrix"]):
+        result = sememe("similarity", vector_file, *wrong, fails=True)
+        assert result.code == 2 and "with --matrix, two or more" in result.err
+
+
 def test_similarity(sememe, vector_file):
     score = sememe("similarity", vector_file, "lunch", "dinner", "--json").json["similarity"]
     assert score > 0.9

@@ -277,7 +277,7 @@ def test_the_classifier_answers_with_the_labels_it_was_given(kind: str, tmp_path
     texts, topics = labelled_texts(120)
     names = {"numbers": [3, 10], "words": ["ruler", "animal"], "words with blanks": ["a b", "b a"]}
     labels = np.array(names[kind])[topics]
-    model = sememe.FastTextClassifier(workers=1, learning_rate=0.5, epochs=20)
+    model = sememe.FastTextClassifier(preset="fasttext", workers=1, learning_rate=0.5, epochs=20)
     assert not hasattr(model, "classes_")
     assert model.fit(texts, labels) is model
     np.testing.assert_array_equal(model.classes_, np.unique(labels))
@@ -305,7 +305,9 @@ def test_the_classifier_answers_with_the_labels_it_was_given(kind: str, tmp_path
 def test_probabilities_sum_to_one_with_every_loss(loss: str):
     texts, topics = labelled_texts(120)
     labels = np.where(np.arange(120) % 10 == 0, 2, topics)
-    model = sememe.FastTextClassifier(loss=loss, workers=1, epochs=10).fit(texts, labels)
+    model = sememe.FastTextClassifier(preset="fasttext", loss=loss, workers=1, epochs=10).fit(
+        texts, labels
+    )
     chances = model.predict_proba([*texts, "", "zzz"])
     assert chances.shape == (122, 3) and np.isfinite(chances).all()
     np.testing.assert_allclose(chances.sum(1), 1)
@@ -314,7 +316,9 @@ def test_probabilities_sum_to_one_with_every_loss(loss: str):
 
 def test_a_text_without_a_known_word_gets_the_most_frequent_label():
     texts = ["good good good"] * 30 + ["good bad bad"] * 70
-    model = sememe.FastTextClassifier(min_count=101, workers=1).fit(texts, [7] * 30 + [5] * 70)
+    model = sememe.FastTextClassifier(preset="fasttext", min_count=101, workers=1).fit(
+        texts, [7] * 30 + [5] * 70
+    )
     assert model.predict("qqq", k=1) == []
     assert model.predict(["qqq"]).tolist() == [5]
     np.testing.assert_allclose(model.predict_proba(["qqq"]), [[0.7, 0.3]])
@@ -325,7 +329,9 @@ def test_a_search_over_the_classifier(own_cache: Path):
     random, topics = np.random.default_rng(1), np.arange(150) % 2
     texts = ["the dog bites the man", "the man bites the dog"] * 75
     texts = [f"{' '.join(random.choice(OTHERS, 3))} {text}" for text in texts]
-    model = sememe.FastTextClassifier(workers=1, learning_rate=0.5, epochs=20, bucket=1_000)
+    model = sememe.FastTextClassifier(
+        preset="fasttext", workers=1, learning_rate=0.5, epochs=20, bucket=1_000
+    )
     grid = {"word_ngrams": [1, 2], "lowercase": [False, True]}
     search = GridSearchCV(model, grid, cv=3, n_jobs=2, error_score="raise").fit(texts, topics)
     default = cross_val_score(model, texts, topics, cv=3).mean()
@@ -337,7 +343,7 @@ def test_a_search_over_the_classifier(own_cache: Path):
 
 
 def test_labels_that_cannot_be_learned_are_refused():
-    model = sememe.FastTextClassifier(workers=1)
+    model = sememe.FastTextClassifier(preset="fasttext", workers=1)
     texts = ["a cat", "a dog", "a cow"]
     for labels, says in (
         ([1, 2], "3 texts"),

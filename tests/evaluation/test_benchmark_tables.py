@@ -15,8 +15,8 @@ from sememe.evaluation.finetuning import write_submission
 from sememe.evaluation.outcomes import Outcome, PartScores, benchmark_table, read_outcomes
 from sememe.evaluation.results import ResultTable, SystemRow
 from sememe.evaluation.rows import DataFolder
-from sememe.evaluation.scoring import METRICS
 from sememe.evaluation.suites import GLUEResult, average
+from sememe.metrics.by_name import METRICS
 
 EVERY = {**GLUE, **SETS, **TAG_SETS, **ANSWER_SETS}
 

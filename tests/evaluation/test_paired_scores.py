@@ -10,7 +10,7 @@ import pytest
 
 from sememe.errors import InputError, OptionError
 from sememe.evaluation.comparing import compare_files, compare_predictions
-from sememe.evaluation.scoring import METRICS, score_all
+from sememe.metrics.by_name import METRICS, score_all
 
 RANDOM = np.random.default_rng(11)
 
@@ -106,8 +106,8 @@ def test_files_of_predictions_are_compared(tmp_path) -> None:
 
 
 def test_a_choice_is_compared_by_its_number() -> None:
-    from sememe.evaluation.rows import gold_of, said_of
     from sememe.examples.labelled.rows import TextRow
+    from sememe.metrics.by_name import gold_of, said_of
     from sememe.tasks.texts import Choice
 
     rows = [TextRow("it", choices=("a", "b"), label=label) for label in ("1", "0")]

@@ -171,7 +171,12 @@ def below(key: int, index: int, size: int) -> int:
 
 
 def plan_pairs_plainly(
-    documents: list[Document], order_key: int, plan_key: int, room: int, short_limit: int
+    documents: list[Document],
+    order_key: int,
+    plan_key: int,
+    label_key: int,
+    room: int,
+    short_limit: int,
 ) -> PairPlan:
     """Cut all documents into pairs, in their random order; none of them may be empty."""
     plan = PairPlan([], [], 0)
@@ -194,11 +199,16 @@ def plan_pairs_plainly(
                 other = _other_text(documents, slot, key, target - (own[-1][1] - own[0][0]), room)
             span = _trimmed([own[0][0], own[-1][1], other[0][0], other[-1][1]], room, key)
             plan.spans.append(span)
-            plan.is_next.append(int(follows))
+            plan.is_next.append(int(follows) if len(gathered) > 1 else -1)
             num_seen = span[1] - span[0] + (span[3] - span[2] if follows else 0)
             plan = plan._replace(num_trimmed=plan.num_trimmed + used[-1][1] - used[0][0] - num_seen)
             pieces = pieces[len(used) :]
             index += 1
+    num_true, num_false = plan.is_next.count(1), plan.is_next.count(0)
+    order = [permute_reference(i, len(plan.is_next), label_key) for i in range(len(plan.is_next))]
+    same = [pair for pair in order if plan.is_next[pair] == int(num_true > num_false)]
+    for pair in same[: abs(num_true - num_false)]:
+        plan.is_next[pair] = -1
     return plan
 
 

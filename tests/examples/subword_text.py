@@ -14,6 +14,7 @@ class Tokenizer:
 
     kind = "wordpiece"
     pad_id, unk_id, cls_id, sep_id, mask_id = range(5)
+    end_id = sep_id
     special_ids = frozenset(range(5))
 
     def __init__(self, pieces: list[str]) -> None:

@@ -213,16 +213,17 @@ def test_pairs_have_one_right_body_that_does_not_contain_the_summary(monkeypatch
     for number in range(200):
         modules[split_of(f"numpy.m{number}")].append(f"numpy.m{number}")
     train, test = modules["train"], modules["test"]
-    seen, new, other = (" ".join(f"{word}{number}" for word in WORDS) for number in range(3))
+    seen, new, other, read = (" ".join(f"{word}{n}" for word in WORDS) for n in range(4))
     docstrings = [
         paired(train[0], "Return the sorted rows.", seen),
         paired(train[1], "Return the SORTED rows!", f"{seen}."),  # the same pair
-        paired(train[2], "Return the other rows.", f"It will return the other, rows: {new}"),
-        paired(train[3], "signature(of, a, call) is not one", other),
+        paired(train[2], "Return the other rows.", f"It will return the other, rows: {read}"),
+        paired(train[3], "signature(of, a, call) is not one", read),
         paired(test[0], "Find the largest value.", seen),  # a body of the training modules
         paired(test[1], "Find the smallest value.", new.upper()),
         paired(test[2], "Find the middle value now.", new),  # a body of another test module
         paired(test[3], "Find the smallest value.", " ".join([other] * 40)),
+        paired(test[0], "Find any value at all.", read),  # in no training pair, but in the text
     ]
     monkeypatch.setattr(docstring_tasks, "collect", lambda packages, on_file: docstrings)
     docstring_tasks._collected.cache_clear()

@@ -120,7 +120,8 @@ def test_a_preview_shows_tokens_masks_segments_and_targets():
         shown = str(row)
         assert shown.count("[MASK] ←") == len(row.hidden)
         assert "\nA: [CLS]" in shown and "\nB: " in shown
-        assert ("B follows A" in shown) == row.is_next
+        assert ("B follows A" in shown) == (row.is_next == 1)
+        assert ("no next-sentence label" in shown) == (row.is_next == -1)
     text = render(rows)
     assert text.startswith("{seen ← true}") and text.count("[CLS]") == len(rows)
 

@@ -10,7 +10,14 @@ from subword_text import Store, Tokenizer, made_up
 
 from sememe.errors import InputError
 from sememe.examples.masking.batches import MaskedBatches
-from sememe.examples.packing.rows import DOCUMENTS, PAIRS, SHORT_SHARE, Documents, SentencePairs
+from sememe.examples.packing.rows import (
+    DOCUMENTS,
+    LABELS,
+    PAIRS,
+    SHORT_SHARE,
+    Documents,
+    SentencePairs,
+)
 from sememe.randomness import stream_key
 
 
@@ -34,12 +41,13 @@ def test_pairs_equal_plain_ones(sizes, length, seed, epoch):
     spans, is_next = pairs.plan(epoch, 0)
     plain = plan_pairs_plainly(
         read_documents(store.sentence_ends, store.document_ends),
-        stream_key(seed, DOCUMENTS, epoch), stream_key(seed, PAIRS, epoch), length - 3,
-        int(SHORT_SHARE * 2**32),
+        stream_key(seed, DOCUMENTS, epoch), stream_key(seed, PAIRS, epoch),
+        stream_key(seed, LABELS, epoch, 0), length - 3, int(SHORT_SHARE * 2**32),
     )  # fmt: skip
     assert spans.tolist() == plain.spans
     assert is_next.tolist() == plain.is_next
     assert pairs.trimmed(epoch) == plain.num_trimmed
+    assert pairs.labelled(epoch) == len(is_next) - plain.is_next.count(-1)
 
 
 @given(texts, st.integers(8, 60), st.integers(0, 2**31))
@@ -57,13 +65,68 @@ def test_pairs_keep_documents_apart_and_use_every_token_once_unless_trimmed(size
     for (a, a_end, b, b_end), follows in zip(spans.tolist(), is_next.tolist(), strict=True):
         assert a < a_end and b < b_end and a_end - a + b_end - b <= length - 3
         assert document(a) == document(a_end - 1) and document(b) == document(b_end - 1)
-        assert (document(a) == document(b)) == bool(follows)
+        is_own = document(a) == document(b)
+        assert follows == is_own or follows == -1
         num_used[a:a_end] += 1
-        if follows:
+        if is_own:
             assert a_end <= b
             num_used[b:b_end] += 1
     assert num_used.max() <= 1
     assert (num_used == 0).sum() == pairs.trimmed(0)
+
+
+def labels_of(planner: SentencePairs, epoch: int = 0) -> np.ndarray:
+    """The labels of an epoch, of which exactly half must be true."""
+    is_next = np.concatenate([planner.plan(epoch, b)[1] for b in range(planner.num_blocks)])
+    assert (is_next == 1).sum() == (is_next == 0).sum() == planner.labelled(epoch) / 2
+    return is_next
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_exactly_half_of_the_labelled_pairs_of_an_epoch_follow(seed):
+    source = MaskedBatches(*made_up(50), length=32, batch_size=4, seed=seed)
+    for epoch in range(3):
+        assert (labels_of(source._planner, epoch) >= 0).mean() > 0.5
+    first = source.rows(0, source.rows_per_epoch).is_next_B
+    assert sorted(first) == sorted(labels_of(source._planner)), "what the network sees"
+    assert source.num_labelled == (first >= 0).sum()
+    held_out = MaskedBatches(*made_up(50), length=32, batch_size=4, split="validation", seed=seed)
+    labels_of(held_out._planner)
+
+
+@given(texts, st.integers(8, 60), st.integers(0, 2**31), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_half_follow_in_any_text(sizes, length, seed, epoch):
+    store = store_of(sizes)
+    labels_of(SentencePairs(Documents(store, "train"), length, seed), epoch)
+
+
+def test_every_block_is_half_true(monkeypatch):
+    from sememe.examples.packing import rows as module
+
+    monkeypatch.setattr(module, "_BLOCK_EXAMPLES", 40)
+    source = MaskedBatches(*made_up(80), length=32, batch_size=4)
+    assert source._planner.num_blocks > 3
+    labels_of(source._planner)
+
+
+def test_a_label_says_nothing_about_the_place_of_a():
+    # A first sentence is easy to recognise. So its label must not be more often false.
+    store = store_of([[10] * 3] * 4000)
+    spans, is_next = SentencePairs(Documents(store, "train"), 103, 1).plan(0, 0)
+    is_first = spans[:, 0] % 30 == 0
+    for own in (is_first, ~is_first):
+        labels = is_next[own & (is_next >= 0)]
+        assert len(labels) > 900
+        assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+
+
+def test_only_what_nothing_follows_or_a_small_surplus_has_no_label():
+    store = store_of([[10] * 7] * 3000)
+    spans, is_next = SentencePairs(Documents(store, "train"), 203, 1).plan(0, 0)
+    is_last = spans[:, 1] % 70 == 0
+    assert (is_next[is_last] == -1).all()
+    assert 0 < (is_next[~is_last] == -1).mean() < 0.03
 
 
 def test_half_of_the_pairs_follow_and_one_in_ten_is_short():
@@ -72,8 +135,7 @@ def test_half_of_the_pairs_follow_and_one_in_ten_is_short():
     sizes = spans[:, 1] - spans[:, 0] + spans[:, 3] - spans[:, 2]
     num = len(spans)
     assert num > 400
-    # At the end of a document the rest may be a single sentence, which nothing follows.
-    assert 0.40 < is_next.mean() < 0.55
+    assert is_next[is_next >= 0].mean() == 0.5
     assert 0.02 < (sizes < 70).mean() < 0.25
     assert (sizes == 100).mean() > 0.7
 
@@ -90,7 +152,7 @@ def test_rows_are_cls_a_sep_b_sep():
             assert seps[0] > 1 and seps[1] > seps[0] + 1
             expected = [0] * (seps[0] + 1) + [1] * (seps[1] - seps[0])
             assert segments.tolist() == expected + [0] * (len(segments) - length)
-        assert set(batch.is_next_B.tolist()) <= {0, 1}
+        assert set(batch.is_next_B.tolist()) <= {-1, 0, 1}
 
 
 def test_epochs_run_into_each_other_and_use_every_pair_once():

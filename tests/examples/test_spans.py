@@ -8,6 +8,7 @@ from subword_text import Store, Tokenizer
 
 from sememe.errors import InputError
 from sememe.examples.masking.batches import MaskedBatches, find_phrases, read_lexicon
+from sememe.examples.masking.cohesion import Rules
 from sememe.examples.masking.config import MaskingConfig
 from sememe.examples.packing.rows import Documents
 
@@ -132,8 +133,9 @@ def test_a_second_pass_finds_longer_phrases(monkeypatch):
         documents.append([" ".join(sentence), " ".join(random.choice(words, 5))])
     own = Documents(Store(documents, tokenizer), "train")
 
-    def found(**options):
-        phrases = find_phrases(own, tokenizer, threshold=20, **options)
+    def found(**options):  # by pairs alone
+        none_free = Rules(cohesion=1e9)
+        phrases = find_phrases(own, tokenizer, threshold=20, rules=none_free, **options)
         return {" ".join(tokenizer.token(index) for index in phrase) for phrase in phrases}
 
     pairs = {"new york", "york time ##s", "自 然 语 言", "语 言 处 理"}

@@ -23,6 +23,7 @@ from datetime import date
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import zstandard
@@ -173,7 +174,9 @@ def ask_labels(place: Path, questions: Sequence[str]) -> dict[str, Any]:
 
     rows = read_texts(place, kind="classify", label_separator="auto", skip_bad=True)
     options = {"dim": 2, "epochs": 1, "bucket": 100, "workers": 1, "loss": "ova"}
-    model = sememe.FastTextClassifier(**options, class_weights="balanced").fit(place)
+    model = sememe.FastTextClassifier(**options, preset="fasttext", class_weights="balanced").fit(
+        place
+    )
     return {"content": [[row.label_set for row in rows], list(model.labels)]}
 
 
@@ -266,6 +269,13 @@ def _make_index(root: Path, place: Path) -> None:
     rows = [{"id": f"r{n}", "text": text, "number": n} for n, text in enumerate(texts)]
     model = root / "models" / "word2vec-skipgram-negative"
     sememe.Search.build(rows, model, folder=place, passage=120, overlap=20, vectors="binary")
+
+
+def _make_onnx(root: Path, place: Path) -> None:
+    from sememe.models.huggingface import onnx
+
+    with mock.patch.object(onnx, "sample_texts", lambda: TEXTS):  # not the whole built-in corpus
+        registry.convert(root / "models" / "sentence", place, "onnx", int8=True)
 
 
 def ask_ladder(place: Path, questions: Sequence[str]) -> dict[str, Any]:
@@ -503,10 +513,56 @@ def _table_text(name: str, source: str) -> str:
     return _jsonl([dict(zip(header, row, strict=True)) for row in rows])
 
 
+_FAMILIES: dict[str, dict[str, Any]] = {
+    "roberta": {"num_segments": 1, "first_position": 2},
+    "xlm-roberta": {"num_segments": 1, "first_position": 2},
+    "distilbert": {"num_segments": 0},
+    "electra": {"embedding_size": 6},
+    "albert": {"embedding_size": 6, "num_groups": 1},
+    "modernbert": {"num_segments": 0, "positions": "rotary", "window": 2, "global_every": 2},
+}
+
+
+def _write_families(models: Path) -> None:
+    """Folders of the encoders that descend from BERT, one of them with unigrams as tokens."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import Unigram
+    from tokenizers.pre_tokenizers import Metaspace
+
+    from sememe.models.bert.families import FamilyConfig
+    from sememe.models.bert.network import BERTNetwork
+
+    pieces = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "▁the",
+        "▁king",
+        "▁cat",
+        *"▁abcdefghijklmnopqrstuvwxyz.TA",
+        "<mask>",
+    ]
+    engine = Tokenizer(Unigram([(piece, -float(n)) for n, piece in enumerate(pieces)], unk_id=3))
+    engine.pre_tokenizer = Metaspace()
+    engine.add_special_tokens([*pieces[:4], pieces[-1]])
+    unigrams = sememe.SubwordTokenizer(engine, names=("<pad>", "<unk>", "<s>", "</s>", "<mask>"))
+    wordpiece = sememe.SubwordTokenizer.load(models / "bert")
+    for family, own in _FAMILIES.items():
+        tokenizer = unigrams if family == "xlm-roberta" else wordpiece
+        config = FamilyConfig(
+            family=family, vocab_size=tokenizer.vocab_size, num_layers=2, width=8, num_heads=2,
+            max_length=32, **own,
+        )  # fmt: skip
+        model = sememe.BERT.around(BERTNetwork(config).eval(), tokenizer)
+        model.save(models / f"family-{family}")
+
+
 def prepare(root: Path) -> None:
     """Write everything that is damaged below `root`."""
     with tarfile.open(GOLDEN / "fixtures.tar.xz") as archive:
         archive.extractall(root / "models", filter="data")
+    _write_families(root / "models")
     for name in ("texts", "tables", "labels", "files", "questions", "runs", "kernels"):
         (root / name).mkdir()
     for name, data in _corpora().items():
@@ -598,6 +654,7 @@ MAKERS: dict[str, Callable[[Path, Path], Any]] = {
     "stopped-word2vec": _make_stopped_word2vec,
     "kernel-cache": _make_kernels,
     "search-index": _make_index,
+    "sentence-onnx": _make_onnx,
 }
 
 
@@ -657,6 +714,8 @@ def subjects(root: Path) -> dict[str, Subject]:
     found.append(Subject("ladder", runs / "ladder", ask_ladder))
     ask = partial(ask_index, models / "word2vec-skipgram-negative")
     found.append(Subject("search-index", runs / "index", ask))
+    if importlib.util.find_spec("onnxruntime"):
+        found.append(Subject("sentence-onnx", runs / "onnx", ask_model, ("embed", "words")))
     return {subject.name: subject for subject in found}
 
 

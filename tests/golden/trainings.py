@@ -75,10 +75,11 @@ COMMANDS: dict[str, str] = {
     "doc2vec-dm": f"train doc2vec {_ENGLISH} --method dm --epochs 20 {_STATIC}",
     "doc2vec-concat": f"train doc2vec {_CHINESE} --method dm --combine concat --window 2 "
     f"--epochs 20 {_STATIC}",
-    "classifier": f"train classifier texts/labelled.txt --bucket 60 --word-ngrams 2 --minn 2 "
-    f"--maxn 3 --epochs 20 --learning-rate 0.5 {_STATIC}",
-    "classifier-quantized": "train classifier texts/labelled.txt --quantize --bucket 400 --minn 1 "
-    f"--maxn 6 --word-ngrams 3 --epochs 20 --learning-rate 0.5 --qnorm {_STATIC}",
+    "classifier": "train classifier texts/labelled.txt --preset fasttext --bucket 60 "
+    f"--word-ngrams 2 --minn 2 --maxn 3 --epochs 20 --learning-rate 0.5 {_STATIC}",
+    "classifier-quantized": "train classifier texts/labelled.txt --preset fasttext --quantize "
+    "--bucket 400 --minn 1 --maxn 6 --word-ngrams 3 --epochs 20 --learning-rate 0.5 --qnorm "
+    f"{_STATIC}",
     "ngram": f"train ngram {_ENGLISH} --order 3 --min-count 1 --workers 1 --quiet",
     "ngram-chinese": f"train ngram {_CHINESE} --order 3 --min-count 1 --workers 1 --quiet",
     "nnlm": f"train nnlm {_ENGLISH} --dim 8 --num-hidden 8 --window 3 --direct --min-count 1 "

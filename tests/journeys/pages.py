@@ -133,12 +133,17 @@ def options_of(line: str) -> tuple[set[str], set[str]]:
 
     from sememe.cli import app
 
-    words = shlex.split(line)
-    command = typer.main.get_command(app)
-    while words and words[0] in getattr(command, "commands", {}):
-        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
-    assert not (words and getattr(command, "commands", {})), f"no command {line}"
-    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    words = [word for word in shlex.split(line) if word != "…"]
+    known: set[str] = set()
+    # A plan reads the options of the training, too.
+    starts = [[*words], ["train", *words[1:]]] if words[0] == "plan" else [words]
+    for left in starts:
+        command = typer.main.get_command(app)
+        while left and left[0] in getattr(command, "commands", {}):
+            command = command.commands[left.pop(0)]  # type: ignore[attr-defined]
+        assert not (left and getattr(command, "commands", {})), f"no command {line}"
+        for param in command.params:
+            known |= {*param.opts, *param.secondary_opts}
     named = {word for word in words if word.startswith("--")}
     return known | {"--help"}, {word.split("=")[0] for word in named}
 

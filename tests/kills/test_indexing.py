@@ -21,19 +21,26 @@ rows = [{"id": str(n), "text": f"row number {n} of many rows"} for n in range(nu
 print("ready", flush=True)
 for _ in range(50):
     Search.build(rows, folder=folder)
+    print("built", flush=True)
 """
 
 
 @pytest.mark.slow
 def test_killed_indexes_are_complete_or_absent(tmp_path: Path) -> None:
     folder, chance, num_kills, num_found = tmp_path / "index", random.Random(4), 0, 0
+    build_s = 0.0  # measured once: a busy machine takes many times as long
     for size in [2_000, 3_000] * 8:
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(folder), str(size)],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0.02, 1.5))
+        if build_s:
+            time.sleep(chance.uniform(0.02, 1.5 * build_s))
+        else:
+            begun_s = time.monotonic()
+            assert process.stdout.readline() == "built\n"
+            build_s = time.monotonic() - begun_s
         process.send_signal(signal.SIGKILL)
         process.communicate()
         num_kills += process.returncode == -signal.SIGKILL

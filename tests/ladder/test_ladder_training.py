@@ -14,7 +14,7 @@ from sememe.ladder.rungs import SPECS
 from sememe.ladder.text import LadderText, open_text
 from sememe.ladder.training import EnoughError, Pilot, Speed, compile_kernels, planned, trained
 from sememe.models.glove.cells import CellFile
-from sememe.models.glove.model import GloVeRun
+from sememe.models.glove.training import GloVeRun
 from sememe.models.word2vec.training import WindowRun
 from sememe.progress import SILENT
 from sememe.text.settings import TextSettings

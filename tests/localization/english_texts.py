@@ -31,7 +31,8 @@ Known = Mapping[str, Sequence[ast.AST]]  # what names stand for
 # Functions whose first argument is a message, and functions that return messages.
 _MESSAGES = {"note", "on_note", "_on_note", "remark", "warn", "task", "translate"}
 _SPEAKING = {
-    "few_remark", "baseline_remark", "remark", "verdict", "caption", "caveat", "summary",
+    "few_remark", "interval_line", "baseline_remark", "remark", "verdict", "caption", "caveat",
+    "summary",
     "_word_line", "_lines", "_words", "said", "notes_beforehand", "notes_of", "_sense_notes",
     "_note_lanes", "_sentence", "note", "start_message", "description", "_shape", "_knows",
 }  # fmt: skip

@@ -1,5 +1,7 @@
 """The catalogue: templates with values, finished messages, and the language of the user."""
 
+import time
+
 import pytest
 
 from sememe import localization
@@ -39,6 +41,15 @@ def test_templates_and_finished_messages(chinese):
 def test_only_marked_parts_are_translated(chinese):
     assert translate("a: skipped, because Stopped.") == "已跳过 a：已停止。"
     assert translate("Stopped.: skipped, because 3 words") == "已跳过 Stopped.：3 个词"
+
+
+@pytest.mark.parametrize("text", ["a" + " holds rows, not" * 60, "a: skipped, because " * 200])
+def test_the_time_grows_slowly_with_the_length(text, chinese, monkeypatch):
+    monkeypatch.setitem(LINES, "{1} holds {2} holds {3} rows, {4} rows, {5} not {6}.", "{6}")
+    localization._patterns.cache_clear()
+    start_s = time.perf_counter()
+    translate(text + ".!")
+    assert time.perf_counter() - start_s < 1
 
 
 @pytest.mark.parametrize(

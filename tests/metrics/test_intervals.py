@@ -1,57 +1,67 @@
-"""Bootstrap intervals: seeded, ordered, around the score, and near what theory says."""
-
-from __future__ import annotations
-
-import math
+"""Intervals of scores over rows: the fast way draws what the plain one draws."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from scipy.stats import bootstrap, spearmanr
 
-from sememe.metrics import proportion_interval, spearman, spearman_interval
-
-
-@settings(max_examples=30)
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_a_proportion_lies_in_its_interval(counts: tuple[int, int]) -> None:
-    correct, asked = counts
-    low, high = proportion_interval(correct, asked)
-    assert 0 <= low <= correct / asked <= high <= 1
+from sememe.metrics import proportion_interval, spearman_interval
+from sememe.metrics.by_name import METRICS, interval_of, score_all
 
 
-def test_a_proportion_interval_is_near_the_normal_one() -> None:
-    low, high = proportion_interval(300, 1000, seed=7)
-    half = 1.96 * math.sqrt(0.3 * 0.7 / 1000)
-    assert low == pytest.approx(0.3 - half, abs=0.003)
-    assert high == pytest.approx(0.3 + half, abs=0.003)
+def _plain(metric, gold, said, positive="1", num_resamples=400):
+    """Draw the rows again and score them, the slow and obvious way."""
+    random = np.random.default_rng(5)
+    scores = []
+    for _ in range(num_resamples):
+        picks = random.integers(0, len(gold), len(gold))
+        own = [gold[pick] for pick in picks], [said[pick] for pick in picks]
+        scores.append(METRICS[metric].score(*own, positive))
+    return np.nanpercentile(scores, [2.5, 97.5])
 
 
-def test_spearman_interval_agrees_with_scipy_and_its_seed() -> None:
+def _labels(num=300):
     random = np.random.default_rng(3)
-    x = random.normal(size=120)
-    y = x + random.normal(size=120)
-    ours = spearman_interval(x, y, seed=5)
-    theirs = bootstrap(
-        (x, y), lambda a, b: spearmanr(a, b).statistic, paired=True, vectorized=False,
-        n_resamples=600, method="percentile", rng=np.random.default_rng(0),
-    ).confidence_interval  # fmt: skip
-    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.03)
-    assert ours == spearman_interval(x, y, seed=5)
-    assert ours != spearman_interval(x, y, seed=6)
-    assert ours.low < spearman(x, y) < ours.high
+    gold = [str(label) for label in random.integers(0, 3, num)]
+    said = [own if random.random() < 0.7 else str(random.integers(0, 3)) for own in gold]
+    return gold, said
 
 
-def test_blocks_do_not_change_the_number_of_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = np.random.default_rng(1).normal(size=(2, 50))
-    whole = spearman_interval(x, y, num_resamples=101)
-    monkeypatch.setattr("sememe.metrics.comparison._BLOCK_VALUES", 50 * 7)
-    assert spearman_interval(x, y, num_resamples=101) == pytest.approx(whole)
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "weighted_f1", "binary_f1", "matthews"])
+def test_intervals_of_labels_equal_plain_resampling(metric):
+    gold, said = _labels()
+    found = interval_of(metric, gold, said)
+    np.testing.assert_allclose(found, _plain(metric, gold, said), atol=0.02)
+    assert found.low < score_all([metric], gold, said, "1")[metric] < found.high
+    assert interval_of(metric, gold, said) == found
 
 
-def test_nothing_gives_no_interval() -> None:
-    assert all(math.isnan(value) for value in spearman_interval([1.0], [2.0]))
-    assert all(math.isnan(value) for value in spearman_interval([1.0, 1.0], [2.0, 2.0]))
-    assert all(math.isnan(value) for value in proportion_interval(0, 0))
-    with pytest.raises(ValueError, match="level"):
-        proportion_interval(1, 2, level=1.5)
+def test_intervals_of_label_sets_tags_answers_and_numbers():
+    gold, said = _labels(200)
+    sets = [[own, "x"] if own == "0" else [own] for own in gold]
+    said_sets = [[own] for own in said]
+    tags = [["B-A" if own == "0" else "O", f"S-{own}"] for own in gold]
+    said_tags = [["B-A" if own == "0" else "O", f"S-{own}"] for own in said]
+    answers = [[f"the {own}"] for own in gold]
+    for metric, own, other in (
+        ("micro_f1", sets, said_sets), ("macro_f1", sets, said_sets), ("tag_f1", tags, said_tags),
+        ("entity_f1", tags, said_tags), ("squad2_f1", answers, said),
+    ):  # fmt: skip
+        found = interval_of(metric, own, other)
+        np.testing.assert_allclose(found, _plain(metric, own, other), atol=0.03)
+    random = np.random.default_rng(1)
+    x = random.normal(size=300)
+    y = x + random.normal(size=300)
+    np.testing.assert_allclose(interval_of("spearman", x, y), spearman_interval(x, y), atol=0.02)
+
+
+def test_the_interval_of_an_accuracy_is_binomial():
+    gold, said = _labels(1_000)
+    num_right = sum(own == other for own, other in zip(gold, said, strict=True))
+    np.testing.assert_allclose(
+        interval_of("accuracy", gold, said), proportion_interval(num_right, 1_000), atol=0.003
+    )
+
+
+def test_what_has_no_interval():
+    assert not np.isfinite(interval_of("accuracy", ["a"], ["a"])).any()
+    assert not np.isfinite(interval_of("cmrc_f1", [["好"], []], ["好", "好"])).any()
+    assert not np.isfinite(interval_of("pearson", [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])).any()

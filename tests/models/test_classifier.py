@@ -15,7 +15,14 @@ import sememe
 from sememe import FastTextClassifier
 from sememe.errors import ArtifactError, InputError, OptionError, UnsupportedError, WriteError
 
-SMALL = {"dim": 10, "epochs": 10, "learning_rate": 0.5, "workers": 1, "seed": 3}
+SMALL = {
+    "preset": "fasttext",
+    "dim": 10,
+    "epochs": 10,
+    "learning_rate": 0.5,
+    "workers": 1,
+    "seed": 3,
+}
 LOSSES = ("softmax", "hierarchical", "ova", "negative")
 
 
@@ -316,7 +323,7 @@ def test_models_that_are_none(place: Path):
         make(no_such_option=1)
     with pytest.raises(OptionError, match="no_such_option"):
         make().fit("train.txt", no_such_option=1)
-    for wrong in ({"loss": "hinge"}, {"minn": 4, "maxn": 2}, {"label_prefix": "a b"}, {"dim": 0}):
+    for wrong in ({"loss": "hinge"}, {"minn": 4, "maxn": 2}, {"label_prefix": "a b"}, {"dim": -1}):
         with pytest.raises(OptionError):
             make(**wrong)
 

@@ -12,7 +12,14 @@ from recorded_notes import Notes
 from sememe import FastTextClassifier
 from sememe.errors import ArtifactError, InputError, OptionError
 
-SMALL = {"dim": 10, "epochs": 15, "learning_rate": 0.5, "workers": 1, "seed": 3}
+SMALL = {
+    "preset": "fasttext",
+    "dim": 10,
+    "epochs": 15,
+    "learning_rate": 0.5,
+    "workers": 1,
+    "seed": 3,
+}
 LOSSES = ("softmax", "hierarchical", "ova", "negative")
 FOOD, PLACES = ("noodles", "tea", "rice", "面条"), ("train", "sea", "road", "北京")
 

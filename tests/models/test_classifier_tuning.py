@@ -53,7 +53,7 @@ def test_metrics():
 
 
 def test_trials_change_free_options_only_and_come_again():
-    first = FastTextClassifierConfig(dim=20, loss="ova", min_count=2, epochs=7)
+    first = FastTextClassifierConfig(preset="fasttext", dim=20, loss="ova", min_count=2, epochs=7)
     assert free_options(first) == {"learning_rate", "word_ngrams", "minn", "maxn", "bucket"}
     assert propose(0, first, first) == first
     tried = [propose(trial, first, first) for trial in range(60)]
@@ -64,14 +64,14 @@ def test_trials_change_free_options_only_and_come_again():
 
 
 def test_without_buckets_no_trial_asks_for_ngrams():
-    first = FastTextClassifierConfig(bucket=0)
+    first = FastTextClassifierConfig(preset="fasttext", bucket=0)
     assert not any(propose(trial, first, first).has_buckets for trial in range(20))
 
 
 def test_the_best_model_is_kept_and_trials_are_told(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tuning, "time", Clock())
     said = io.StringIO()
-    model = FastTextClassifier(dim=8, epochs=3, bucket=2_000, workers=1).fit(
+    model = FastTextClassifier(preset="fasttext", dim=8, epochs=3, bucket=2_000, workers=1).fit(
         "train.txt",
         validation="valid.txt",
         autotune=60,
@@ -92,7 +92,7 @@ def test_the_best_model_is_kept_and_trials_are_told(place: Path, monkeypatch: py
 
 def test_little_time_still_gives_a_model(place: Path):
     begun_s = time.monotonic()
-    model = FastTextClassifier(dim=8, workers=1).fit(
+    model = FastTextClassifier(preset="fasttext", dim=8, workers=1).fit(
         rows(50), validation=rows(20, seed=2), autotune=1e-3
     )
     assert len(model.history) == 1 and model.labels
@@ -108,14 +108,14 @@ def test_stopping_keeps_the_best_so_far(place: Path, monkeypatch: pytest.MonkeyP
         return real(search, trial, is_first)
 
     monkeypatch.setattr(tuning._TrialSearch, "_train", train)
-    model = FastTextClassifier(dim=8, workers=1).fit(
+    model = FastTextClassifier(preset="fasttext", dim=8, workers=1).fit(
         "train.txt", validation="valid.txt", autotune="1h", out="model"
     )
     assert len(model.history) == 2 and (place / "model" / "sememe.json").exists()
 
 
 def test_what_does_not_go_with_tuning():
-    model = FastTextClassifier(dim=8)
+    model = FastTextClassifier(preset="fasttext", dim=8)
     with pytest.raises(OptionError, match="validation"):
         model.fit("train.txt", autotune="5m")
     with pytest.raises(OptionError, match="resumed"):

@@ -27,13 +27,15 @@ SMALL: dict[str, Any] = {"dim": 4, "min_count": 1, "epochs": 1, "workers": 1}
 
 
 def classifier(folder: Path, **options: Any) -> None:
-    model = sememe.FastTextClassifier(**{**SMALL, "bucket": 50, "word_ngrams": 2, **options})
+    model = sememe.FastTextClassifier(
+        **{**SMALL, "preset": "fasttext", "bucket": 50, "word_ngrams": 2, **options}
+    )
     model.fit(ROWS).save(folder)
 
 
 def quantized(folder: Path) -> None:
     texts = [(f"{text} w{number}", label) for number, (text, label) in enumerate(ROWS * 9)]
-    model = sememe.FastTextClassifier(**SMALL).fit(texts)
+    model = sememe.FastTextClassifier(**SMALL, preset="fasttext").fit(texts)
     model.quantize(qnorm=True).save(folder)
 
 
@@ -230,6 +232,8 @@ def test_many_buckets_are_searched_with_the_same_answers(models, monkeypatch) ->
 def test_a_quantised_model_without_n_grams_reads_texts_that_have_some() -> None:
     """An n-gram that no row stands for counts as zeros, also where rows are bytes."""
     rows = [(f"w{number}", "ab"[number % 2]) for number in range(400)]
-    model = sememe.FastTextClassifier(**SMALL, bucket=50, word_ngrams=2).fit(rows)
+    model = sememe.FastTextClassifier(**SMALL, preset="fasttext", bucket=50, word_ngrams=2).fit(
+        rows
+    )
     small = model.quantize()
     assert np.isfinite(small.embed(["w1 w2 w3 w4"])).all()

@@ -144,7 +144,7 @@ def test_documents_and_words_learn_their_topics(model: sememe.Doc2Vec) -> None:
 
 
 def test_chunks_do_not_mix_up_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sememe.models.doc2vec.model.Doc2VecRun.chunk_size", 100)
+    monkeypatch.setattr("sememe.models.doc2vec.model.Doc2VecRun.step_size", lambda *_: 100)
     model = sememe.Doc2Vec(**SMALL).fit(topics())
     near = [model.nearest_documents(index, num=1)[0].document for index in range(300)]
     assert np.mean([(a + b) % 2 == 0 for a, b in enumerate(near)]) > 0.98

@@ -108,8 +108,12 @@ def test_a_compact_table_cannot_start_from_vectors_of_words():
 
 def test_words_that_share_every_ngram_do_not_diverge():
     lines = [[f"item-{n * 7 % 100:03d}" for n in range(k, k + 20)] for k in range(400)]
-    model = sememe.FastText(dim=16, min_count=1, epochs=10, learning_rate=0.1).fit(lines)
-    assert np.abs(model.input).max() < 100 and np.isfinite(model.history[-1]["loss"])
+    options = {"dim": 16, "min_count": 1, "epochs": 10, "learning_rate": 0.1}
+    model = sememe.FastText(**options, workers=1).fit(lines)
+    assert np.abs(model.input).max() < 2
+    # A worker that was paused adds old changes: on a busy machine vectors may grow for a while.
+    model = sememe.FastText(**options, workers=2).fit(lines)
+    assert np.isfinite(model.input).all() and np.isfinite(model.history[-1]["loss"])
 
 
 @pytest.mark.parametrize("architecture", ["skipgram", "cbow"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -15,12 +15,14 @@ from presets import bert_config
 from sememe.errors import InputError, OptionError, UnsupportedError
 from sememe.models.bert.model import BERT
 from sememe.models.bert.network import BERTNetwork
+from sememe.models.language import pooling
 from sememe.models.language.features import (
     attention_maps,
-    embed_texts,
+    batched,
     embed_words,
     token_vectors,
 )
+from sememe.models.language.pooling import embed_texts
 from sememe.nn.feature_layers import choose_layers
 from sememe.nn.rows import windows
 
@@ -72,6 +74,24 @@ def test_pooling_is_what_it_says(bert, wordpiece):
         expected = np.stack([own(by_hand(bert, wordpiece, text)) for text in TEXTS])
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
     assert embed_texts(bert, wordpiece, []).shape == (0, bert.config.width)
+    blank = embed_texts(bert, wordpiece, ["", ""])
+    np.testing.assert_allclose(
+        blank, np.stack(2 * [by_hand(bert, wordpiece, "").mean(0)]), atol=1e-5
+    )
+
+
+def test_texts_tokenized_ahead_have_the_same_vectors(bert, wordpiece, monkeypatch):
+    texts = [*TEXTS, LONG, *(LONG[:size] for size in range(5, 60, 7))]
+    expected = embed_texts(bert, wordpiece, texts)
+    monkeypatch.setattr(pooling, "TEXTS_AT_ONCE", 3)
+    np.testing.assert_allclose(embed_texts(bert, wordpiece, texts), expected, atol=1e-5)
+
+
+def test_rows_for_a_gpu_are_not_padded_beyond_a_limit():
+    lengths = [2] * 50_000 + [512]
+    groups = list(batched(lengths, torch.device("meta")))
+    assert sorted(chain(*groups)) == list(range(len(lengths)))
+    assert max(len(own) * max(lengths[index] for index in own) for own in groups) <= 65_536
 
 
 @pytest.mark.parametrize("layers", ["last", "sum-all", 1])

@@ -76,7 +76,10 @@ def test_what_cannot_be_quantised():
 def model(tmp_path_factory) -> tuple[FastTextClassifier, Path]:
     path = tmp_path_factory.mktemp("text") / "train.txt"
     path.write_text(lines(400), encoding="utf-8")
-    options = {"dim": 10, "epochs": 10, "learning_rate": 0.5, "workers": 1, "bucket": 20_000}
+    options = {
+        "preset": "fasttext", "dim": 10, "epochs": 10, "learning_rate": 0.5, "workers": 1,
+        "bucket": 20_000,
+    }  # fmt: skip
     return FastTextClassifier(word_ngrams=2, **options).fit(path), path
 
 

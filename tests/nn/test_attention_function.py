@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,9 @@ torch = pytest.importorskip("torch")
 
 from presets import bert_config, gpt_config
 from sememe.examples.batches import Batch
-from sememe.models.bert.network import BERTNetwork
+from sememe.models.bert.network import BERTNetwork, MaskedObjective
 from sememe.models.gpt.network import GPTNetwork
-from sememe.nn.attention import SelfAttention, attend, attend_rows, causal_mask
+from sememe.nn.attention import SelfAttention, attend, attend_rows, causal_mask, near_mask, runs_of
 from sememe.nn.layers import draw_keys, drawn, drop, drop_out, kept
 from sememe.nn.rows import bert_inputs, gpt_inputs, padded_rows, unpadded_rows
 from sememe.training.device import to_device
@@ -52,6 +54,36 @@ def test_every_row_attends_to_itself_alone(is_causal):
     (fast_gradient,) = torch.autograd.grad((mixed * weights).sum(), projected)
     (plain_gradient,) = torch.autograd.grad((plain * weights).sum(), projected)
     torch.testing.assert_close(fast_gradient, plain_gradient, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "num_runs"),
+    [
+        ([0, 0, 1, 2, 2, 3, 4, 20, 20, 29, 31], 5),
+        ([7], 1),
+        ([5, 5, 5], 1),
+        ([9, 1, 5], 1),
+        ([0], 0),
+    ],
+)
+@pytest.mark.parametrize("window", [0, 2])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_rows_that_are_sorted_are_computed_in_runs(lengths, num_runs, window, is_causal):
+    rows = unpadded_rows(np.array(lengths, np.int32), max(lengths))
+    assert len(runs_of(rows.starts.numpy().tobytes())) == num_runs
+    projected = torch.randn(sum(lengths), 3, 2, 8)
+    with torch.inference_mode():
+        mixed = attend_rows(projected, rows, is_causal=is_causal, window=window)
+    assert mixed.shape == (sum(lengths), 2, 8)
+    start = 0
+    for length in lengths:
+        queries, keys, values = projected[start : start + length].permute(1, 2, 0, 3)
+        mask = near_mask(length, window) if window else torch.ones(length, length, dtype=bool)
+        if is_causal:
+            mask &= causal_mask(length, length)
+        expected, _ = attend(queries, keys, values, mask_TS=mask)
+        torch.testing.assert_close(mixed[start : start + length], expected.transpose(0, 1))
+        start += length
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -113,6 +145,30 @@ def test_loss_of_parts_is_that_of_the_whole():
     torch.testing.assert_close(sum(losses), whole, atol=1e-5, rtol=1e-5)
     means = sums["masked_loss"] / count + sums["next_loss"] / len(batch.lengths_B)
     assert whole.item() == pytest.approx(means.item(), abs=1e-5)
+
+
+def test_rows_without_a_label_have_no_next_sentence_loss():
+    network = BERTNetwork(bert_config("tiny", **SMALL)).eval()
+    batch, objective = draw_batch(), MaskedObjective(network, has_pairs=True)
+    alone = replace(batch, is_next_B=None)
+    unlabelled = replace(batch, is_next_B=np.full(3, -1, np.int8))
+    loss, sums = network.loss(bert_inputs(unlabelled))
+    assert objective.counts(unlabelled)["pairs"] == 0
+    assert sums["next_loss"] == sums["next_accuracy"] == 0
+    torch.testing.assert_close(loss, network.loss(bert_inputs(alone))[0])
+    loss.backward()
+    assert not network.next_head.weight.grad.any()
+
+    one = replace(batch, is_next_B=np.array([-1, 1, -1], np.int8))
+    inputs = bert_inputs(one)
+    assert inputs.num_pairs == objective.counts(one)["pairs"] == 1
+    _, sums = network.loss(inputs)
+    first_D = network.encode(*inputs[:4], inputs.rows.first_tokens(torch.device("cpu")))[1]
+    chances_2 = network.next_logits(network.pool(first_D)).log_softmax(-1)
+    torch.testing.assert_close(sums["next_loss"], -chances_2[0].detach())
+    assert sums["next_accuracy"] == float(chances_2[0] > chances_2[1])
+    with torch.no_grad():
+        torch.testing.assert_close(network.loss(inputs)[1], sums)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

@@ -26,7 +26,8 @@ __label__food tea
 
 def make_run(text: str = TEXT, **options) -> ClassifierRun:
     config = FastTextClassifierConfig(
-        **{"dim": 21, "epochs": 30, "learning_rate": 0.9, "workers": 1, "seed": 5, **options}
+        preset="fasttext",
+        **{"dim": 21, "epochs": 30, "learning_rate": 0.9, "workers": 1, "seed": 5, **options},
     )
     run = ClassifierRun(config, encode([text.encode()], config))
     run.begin()
@@ -50,8 +51,19 @@ def drive(run: ClassifierRun) -> np.ndarray:
         {"dim": 100},
         {"class_weights": "balanced", "epochs": 10},
         {"class_weights": {"food": 0.3, "weather": 4}},
+        {"word_rates": "idf", "word_ngrams": 2, "learning_rate": 0.05},
+        {"word_rates": "idf", "minn": 1, "maxn": 3, "learning_rate": 0.4},
     ],
-    ids=["words", "word n-grams", "both n-grams", "wide", "balanced", "weights by name"],
+    ids=[
+        "words",
+        "word n-grams",
+        "both n-grams",
+        "wide",
+        "balanced",
+        "weights by name",
+        "idf of word n-grams",
+        "idf of characters",
+    ],
 )
 def test_training_equals_the_reference(loss, options):
     run = make_run(loss=loss, **options)
@@ -158,7 +170,13 @@ def test_a_table_of_types_grows():
 def test_rows_are_those_of_the_reference(lines, sizes, bucket):
     word_ngrams, minn, maxn = sizes
     config = FastTextClassifierConfig(
-        word_ngrams=word_ngrams, minn=minn, maxn=maxn, bucket=bucket, min_count=2, workers=1
+        preset="fasttext",
+        word_ngrams=word_ngrams,
+        minn=minn,
+        maxn=maxn,
+        bucket=bucket,
+        min_count=2,
+        workers=1,
     )
     text = "".join(f"__label__a {' '.join(line)}\n" for line in lines).encode()
     run = ClassifierRun(config, encode([text], config))

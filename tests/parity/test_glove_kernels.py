@@ -9,7 +9,7 @@ import pytest
 
 from sememe.models.glove import kernels, reference
 from sememe.models.glove.config import GloVeConfig
-from sememe.models.glove.model import row_size, step_limits, way_through
+from sememe.models.glove.training import row_size, step_limits, way_through
 from sememe.models.static.model import matrix
 
 NUM_WORDS = 40

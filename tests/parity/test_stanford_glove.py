@@ -10,7 +10,7 @@ import pytest
 
 from sememe.models.glove import kernels, reference
 from sememe.models.glove.config import GloVeConfig
-from sememe.models.glove.model import row_size, step_limits, with_mean_of_rarest
+from sememe.models.glove.training import row_size, step_limits, with_mean_of_rarest
 from sememe.models.static.model import matrix
 
 DATA = Path(__file__).parents[1] / "data" / "glove"

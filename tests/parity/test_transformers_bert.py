@@ -54,7 +54,7 @@ def draw_batch(config: BERTConfig, rng: np.random.Generator) -> Batch:
         segments_BT=rng.integers(0, config.num_segments, (rows, length)).astype(np.int8),
         hidden_N=hidden,
         targets_N=rng.integers(0, config.vocab_size, len(hidden)).astype(np.int32),
-        is_next_B=rng.integers(0, 2, rows).astype(np.int8),
+        is_next_B=np.append(rng.integers(0, 2, rows - 1), -1).astype(np.int8),
     )
 
 
@@ -69,7 +69,7 @@ def their_inputs(batch: Batch) -> dict:
             (np.arange(length) < batch.lengths_B[:, None]).astype(np.int64)
         ),
         "labels": torch.from_numpy(labels.reshape(batch.ids_BT.shape)),
-        "next_sentence_label": torch.from_numpy(1 - batch.is_next_B.astype(np.int64)),
+        "next_sentence_label": torch.from_numpy(np.array([1, 0, -100])[batch.is_next_B]),
     }
 
 

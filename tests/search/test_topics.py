@@ -76,16 +76,21 @@ def test_chinese_rows_are_segmented_and_described():
 
 def test_a_table_and_a_picture(tmp_path):
     texts, vectors = made_up(SUBJECTS)
+    texts.insert(40, "yak")  # a word without a vector
     out, picture = tmp_path / "topics.jsonl", tmp_path / "map.svg"
     found = topics([*texts, "zebra"], vectors, num_topics=3, out=out, picture=picture)
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [row["topic"] for row in rows[:-1]] == found.of_rows[:-1].tolist()
-    assert rows[-1]["topic"] is None and found.num_left_out == 1
+    assert [row["topic"] or 0 for row in rows] == found.of_rows.tolist()
+    assert rows[-1]["topic"] is None and found.num_left_out == 2 and rows[40]["topic"] is None
+    examples = {text for topic in found.topics for text in topic.examples}
+    assert examples <= {*texts} - {"yak"}
+    for topic in found.topics:
+        assert {rows[texts.index(own)]["topic"] for own in topic.examples} == {topic.number}
     assert rows[0]["text"] == texts[0]
     assert rows[0]["topic_words"].split() == found.topics[rows[0]["topic"] - 1].words
     assert "in 3 topics" in picture.read_text(encoding="utf-8")
     told = found.to_dict()
-    assert told["num_rows"] == 91 and told["topics"][0]["num_rows"] >= 30
+    assert told["num_rows"] == 92 and told["topics"][0]["num_rows"] >= 30
     json.dumps(told)
 
 
@@ -96,6 +101,14 @@ def test_many_rows_are_clustered_a_part_at_a_time(monkeypatch):
     monkeypatch.setattr(module, "_MANY", 100)
     found = topics(texts, vectors, num_topics=3)
     assert sorted(one.num_rows for one in found.topics) == [100, 100, 100]
+
+
+def test_dicts_may_have_keys_of_any_type(tmp_path):
+    texts, vectors = made_up(SUBJECTS, num_each=10)
+    rows = [{"text": text, ("a", 1): number, 7: "x"} for number, text in enumerate(texts)]
+    topics(rows, vectors, num_topics=3, out=tmp_path / "topics.jsonl")
+    first = json.loads((tmp_path / "topics.jsonl").read_text(encoding="utf-8").splitlines()[1])
+    assert first["('a', 1)"] == 1 and first["7"] == "x"
 
 
 def test_what_is_refused(tmp_path):

@@ -118,7 +118,6 @@ def test_a_cancelled_request_leaves_the_queue() -> None:
         assert (await asked(batcher, model, [6], key="b")).item() == 6
         assert batcher.num_waiting == 0
         assert not batcher._waiting
-        assert not batcher._computes
 
     run(test)
 
@@ -190,3 +189,154 @@ def test_a_model_that_returns_too_few_rows_is_an_error_and_not_a_hang() -> None:
         assert (await asked(batcher, model, [5])).item() == 5
 
     run(test)
+
+
+def test_results_may_be_anything() -> None:
+    async def test(model: Model, batcher: Batcher) -> None:
+        found = await batcher.results(
+            "a", lambda items: [{"own": n} for n in items], [1, 2], [1] * 2
+        )
+        assert found == [{"own": 1}, {"own": 2}]
+
+    run(test)
+
+
+def test_steps_wait_for_batches_and_end_with_their_caller() -> None:
+    """A text that is generated takes its turn at every part, and stops when nobody reads it."""
+
+    async def test(model: Model, batcher: Batcher) -> None:
+        made: list[int] = []
+
+        def count() -> Any:
+            for number in range(1_000_000):
+                made.append(number)
+                yield number
+
+        async def read() -> None:
+            async for _ in batcher.steps(count()):
+                pass
+
+        model.go.set()
+        task = asyncio.ensure_future(read())
+        while len(made) < 3:
+            await asyncio.sleep(0.001)
+        assert (await asked(batcher, model, [7])).item() == 7  # between two parts
+        assert batcher.num_waiting == 1
+        task.cancel()
+        await asyncio.sleep(0.05)
+        num = len(made)
+        await asyncio.sleep(0.05)
+        assert len(made) == num < 1_000_000
+        assert batcher.num_waiting == 0
+
+    run(test)
+
+
+class Parallel:
+    """Embeds a number as itself when the test lets it; notes who computes what at the same time."""
+
+    def __init__(self) -> None:
+        self.go, self.batches, self.cores = threading.Event(), [], []
+        self.most = self.num = 0
+        self.lock = threading.Lock()
+
+    def set_cores(self, num: int) -> None:
+        self.cores.append(num)
+
+    def __call__(self, items: list[int]) -> np.ndarray:
+        with self.lock:
+            self.batches.append(items)
+            self.num += 1
+            self.most = max(self.most, self.num)
+        assert self.go.wait(10)
+        with self.lock:
+            self.num -= 1
+        if -1 in items:
+            raise ValueError("bad text")
+        return np.array(items, float)[:, None]
+
+
+def run_parallel(test: Callable[[Parallel, Batcher], Awaitable[Any]], num_cores: int) -> None:
+    async def whole() -> None:
+        model = Parallel()
+        batcher = Batcher(100, num_cores=num_cores, set_cores=model.set_cores)
+        try:
+            await asyncio.wait_for(test(model, batcher), 20)
+        finally:
+            model.go.set()
+            batcher.close()
+
+    asyncio.run(whole())
+
+
+def test_workers_share_what_waits() -> None:
+    async def test(model: Parallel, batcher: Batcher) -> None:
+        work = [
+            asyncio.ensure_future(batcher.embed("a", model, [n], [50], is_parallel=True))
+            for n in range(8)
+        ]
+        while model.most < 2:
+            await asyncio.sleep(0.001)
+        assert [len(batch) for batch in model.batches] == [4, 4]
+        model.go.set()
+        assert [own.item() for own in await asyncio.gather(*work)] == list(range(8))
+        assert model.cores == [1] * len(model.batches)
+
+    run_parallel(test, 2)
+
+
+def test_one_large_request_is_computed_by_all_workers() -> None:
+    async def test(model: Parallel, batcher: Batcher) -> None:
+        work = asyncio.ensure_future(
+            batcher.embed("a", model, list(range(60)), [50] * 60, is_parallel=True)
+        )
+        while model.most < 3:
+            await asyncio.sleep(0.001)
+        model.go.set()
+        assert (await work).ravel().tolist() == list(range(60))
+
+    run_parallel(test, 3)
+
+
+def test_what_may_not_run_at_the_same_time_does_not() -> None:
+    async def test(model: Parallel, batcher: Batcher) -> None:
+        work = [asyncio.ensure_future(batcher.embed(n, model, [n], [50])) for n in range(4)]
+        await asyncio.sleep(0.05)
+        model.go.set()
+        await asyncio.gather(*work, batcher.call(lambda: 1))
+        assert model.most == 1
+        assert set(model.cores) == {2}
+
+    run_parallel(test, 2)
+
+
+def test_a_long_text_that_comes_alone_gets_all_cores() -> None:
+    async def test(model: Parallel, batcher: Batcher) -> None:
+        model.go.set()
+        for size in (500, 5):
+            await batcher.embed("a", model, [1], [size], is_parallel=True)
+        assert model.cores == [2, 1]
+
+    run_parallel(test, 2)
+
+
+def test_many_cores_are_divided_among_a_few_workers() -> None:
+    async def test(model: Parallel, batcher: Batcher) -> None:
+        model.go.set()
+        await batcher.embed("a", model, list(range(99)), [50] * 99, is_parallel=True)
+        assert model.cores
+        assert set(model.cores) == {2}
+
+    run_parallel(test, 17)
+
+
+def test_a_bad_text_fails_only_its_own_request_on_any_worker() -> None:
+    async def test(model: Parallel, batcher: Batcher) -> None:
+        model.go.set()
+        items = [[1], [-1], [2], [3], [-1], [4]]
+        work = (batcher.embed("a", model, own, [50], is_parallel=True) for own in items)
+        found = await asyncio.gather(*work, return_exceptions=True)
+        assert [isinstance(own, ValueError) for own in found] == [own == [-1] for own in items]
+        assert batcher.num_waiting == 0
+
+    run_parallel(test, 2)

@@ -342,9 +342,9 @@ CALLS = [
         [("b", 0.5)],
     ),
     (
-        lambda c: c.predict("pairs", [("a", "b")], "m"),
+        lambda c: c.predict("pairs", [("a", "b")], "m", truncate=True),
         "/v1/pairs",
-        {"model": "m", "inputs": [["a", "b"]]},
+        {"model": "m", "inputs": [["a", "b"]], "truncate": True},
         {"predictions": ["yes"]},
         ["yes"],
     ),
@@ -356,9 +356,9 @@ CALLS = [
         ["b"],
     ),
     (
-        lambda c: c.rerank("q", ["a", "b"], top=1),
+        lambda c: c.rerank("q", ["a", "b"], top=1, truncate=True),
         "/v1/rerank",
-        {"query": "q", "documents": ["a", "b"], "top": 1},
+        {"query": "q", "documents": ["a", "b"], "top": 1, "truncate": True},
         {"results": [{"index": 1, "score": 2}]},
         [(1, 2.0)],
     ),

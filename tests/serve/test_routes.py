@@ -203,8 +203,12 @@ def test_token_ids(name: str, client: TestClient, opened: Any):
     assert found["usage"]["prompt_tokens"] == sum(map(len, ids))
     one = answered(client.post("/v1/embeddings", json=body | {"input": ids[0]}))
     assert same(one["data"][0], found["data"][0])
-    for wrong in ([10**9], [-1], [2**70], [-(2**70)]):
+    # -1 is a word that a table of vectors does not know; a network knows no such token.
+    lowest = -1 if model.max_tokens else -2
+    for wrong in ([10**9], [lowest], [2**70], [-(2**70)]):
         assert is_refused(client.post("/v1/embeddings", json=body | {"input": wrong}))
+    if not model.max_tokens:
+        return
     # Too long: refused with the number of tokens, or truncated on request.
     long_ids = (ids[0] * 200)[: model.max_tokens + 3]
     response = client.post("/v1/embeddings", json=body | {"input": long_ids})
@@ -391,6 +395,101 @@ def test_predict_of_texts(name: str, client: TestClient, opened: Any):
             assert same(own[0], wanted_one)
 
 
+def row_of(task: str, text: str, other: str) -> Any:
+    """A row with a short text and another that may be long."""
+    if task in ("choose", "pairs"):
+        choose = {"context": text, "choices": ["a", other, "the"]}
+        return choose if task == "choose" else [text, other]
+    return other
+
+
+def words_of(model: Any, num_tokens: int) -> str:
+    """A text of that many tokens."""
+    for word in ("cat", "the", "a"):
+        text = " ".join([word] * num_tokens)
+        if len(model.coder.encode([text])[0].ids) == num_tokens:
+            return text
+    raise AssertionError(f"no word of {model} is one token")
+
+
+def is_too_long(response: Any, tokens: int, room: int) -> bool:
+    error = response.json()["error"]
+    assert is_refused(response, 422) and error["code"] == "input_too_long"
+    assert f"Input 1 has {tokens} tokens" in error["message"]
+    return f"reads {room} at once" in error["message"]
+
+
+@by_model
+def test_rows_that_are_too_long(name: str, client: TestClient, opened: Any):
+    model, task = opened(name), opened(name).kind
+    if task not in ("classify", "pairs", "regress", "choose"):
+        return
+    num_texts = 2 if task in ("choose", "pairs") else 1
+    room = model.coder.room(num_texts)
+    free = room - 2 * (num_texts == 2)
+
+    def body(num_tokens: int) -> dict[str, Any]:
+        text, other = words_of(model, 2), words_of(model, num_tokens)
+        return {"model": name, "inputs": [row_of(task, text, text), row_of(task, text, other)]}
+
+    path, fits, longer = f"/v1/{task}", body(free), body(free + 3)
+    assert "truncated" not in answered(client.post(path, json=fits))
+    assert is_too_long(client.post(path, json=longer), room + 3, room)
+    rows = [tuple(row) if task == "pairs" else row for row in longer["inputs"]]
+    wanted = predicted(model, rows)
+    report = [{"index": 1, "tokens": room + 3, "kept": room}]
+    found = answered(client.post(path, json=longer | {"truncate": True}))
+    assert same(found, {"model": name, "predictions": wanted, "truncated": report})
+    # What is cut is not read: the row that just fits has the same prediction.
+    kept = answered(client.post(path, json=fits))["predictions"]
+    for own, same_tokens in zip(kept, wanted, strict=True):
+        assert same(own | {"text": ""}, same_tokens | {"text": ""})
+    if num_texts == 1:
+        tei = client.post("/predict", json=longer)
+        assert is_too_long(tei, room + 3, room)
+        assert answered(client.post("/predict", json=longer | {"truncate": True})) == answered(
+            client.post("/predict", json=fits)
+        )
+
+
+@by_model
+def test_documents_that_are_too_long(name: str, client: TestClient, opened: Any):
+    model = opened(name)
+    if "score_pairs" not in model.capabilities:
+        return
+    room, query = model.coder.room(2), words_of(model, 2)
+    fits = {"model": name, "query": query, "documents": ["a", words_of(model, room - 2)]}
+    longer = fits | {"documents": ["a", words_of(model, room + 5)]}
+    assert "truncated" not in answered(client.post("/v1/rerank", json=fits))
+    assert is_too_long(client.post("/v1/rerank", json=longer), room + 7, room)
+    found = answered(client.post("/v1/rerank", json=longer | {"truncate": True}))
+    assert found["truncated"] == [{"index": 1, "tokens": room + 7, "kept": room}]
+    scores = model.score_pairs([(query, text) for text in longer["documents"]]).tolist()
+    assert same({own["index"]: own["score"] for own in found["results"]}, dict(enumerate(scores)))
+    tei = {"model": name, "query": query, "texts": longer["documents"]}
+    assert is_too_long(client.post("/rerank", json=tei), room + 7, room)
+    assert same(answered(client.post("/rerank", json=tei | {"truncate": True})), found["results"])
+
+
+@by_model
+def test_long_rows_that_are_read_in_windows(name: str, client: TestClient, opened: Any):
+    model, task = opened(name), opened(name).kind
+    if task not in ("tag", "answer"):
+        return
+    long = "the cat sat " * 40
+    row: Any = long.split() if task == "tag" else {"question": "Who sat?", "context": long}
+    found = answered(client.post(f"/v1/{task}", json={"model": name, "inputs": [row]}))
+    assert same(found, {"model": name, "predictions": predicted(model, [row])})
+    if task == "answer":  # but a long question is cut
+        most = min(model.config.question_length, model.coder.room(2) // 2)
+        rows = [{"question": "who", "context": "The cat sat."}]
+        rows.append({"question": words_of(model, most + 1), "context": "The cat sat."})
+        body = {"model": name, "inputs": rows}
+        assert is_too_long(client.post("/v1/answer", json=body), most + 1, most)
+        cut = answered(client.post("/v1/answer", json=body | {"truncate": True}))
+        assert cut["truncated"] == [{"index": 1, "tokens": most + 1, "kept": most}]
+
+
 @by_model
 def test_translate(name: str, client: TestClient, opened: Any):
     model = opened(name)
@@ -470,9 +569,22 @@ def test_a_search_index(client: TestClient, golden: Path, tmp_path: Path):
             body = {"query": "cat", "top": 2, "mode": mode}
             found = answered(own.post("/v1/search", json=body))
             assert same(found, {"model": "index", "hits": wanted})
-        others = {
-            "/v1/embeddings": {"input": "a"}, "/v1/classify": {"inputs": ["a"]},
-            "/v1/fill": {"text": "[MASK]"}, "/tokenize": {"inputs": "a"},
+        others: dict[str, Any] = {
+            "/v1/embeddings": {"input": "a"}, "/v1/neighbors": {"word": "a"},
+            "/v1/analogy": {"a": "a", "b": "b", "c": "c"}, "/v1/similarity": {"a": "a", "b": "b"},
+            "/v1/fill": {"text": "[MASK]"}, "/v1/generate": {}, "/v1/next": {"text": "a"},
+            "/v1/translate": {"texts": ["a"]}, "/v1/attention": {"text": "a"},
+            "/v1/rerank": {"query": "a", "documents": ["a"]}, "/embed": {"inputs": "a"},
+            "/rerank": {"query": "a", "texts": ["a"]}, "/predict": {"inputs": "a"},
+            "/tokenize": {"inputs": "a"}, **{f"/v1/{task}": {"inputs": ["a"]} for task in TASKS},
         }  # fmt: skip
+        is_get = {"/v1/models", "/v1/models/{name}", "/info", "/health", "/ready", "/metrics"}
+        assert set(others) == ROUTES - is_get - {"/v1/search"}
         for path, body in others.items():
             assert is_refused(own.post(path, json={"model": "index"} | body))
+
+
+def test_a_length_that_is_wrong_is_told_plainly(client: TestClient):
+    for word, told in (("", "word is empty."), ("x" * 1001, "word may have 1,000 characters")):
+        answer = client.post("/v1/neighbors", json={"model": "glove", "word": word})
+        assert answer.status_code == 422 and told in answer.json()["error"]["message"]

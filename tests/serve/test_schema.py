@@ -107,4 +107,5 @@ def test_some_requests(golden: Path, tmp_path: Path):
 @pytest.mark.slow
 def test_many_requests(golden: Path, tmp_path: Path):
     counts = fuzz(golden, tmp_path, 5_500)
+    print(f"{counts.total():,} requests: {sorted(counts.items())}")
     assert counts.total() >= 5_000 and counts[200] > 100 and counts[422] > 100, counts

@@ -1,10 +1,13 @@
 """What a stranger, a web page or a broken client may try: all of it is refused, none is a crash."""
 
+import asyncio
+import gzip
 import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -50,6 +53,26 @@ def is_error(response: Any) -> bool:
     return {"message", "type", "code", "param"} == set(error) and bool(error["message"])
 
 
+# ---- texts that look like places ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "tag", "classifier"])
+def test_a_row_is_a_text_though_it_names_a_file(golden: Path, tmp_path: Path, task: str) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("alpha beta SECRET\n")
+    places = [str(secret), f"file://{secret}", "s3://nobucket/x", "steam://run/440"]
+    app = create_app([golden / task], ServeConfig())
+    cut = {} if task in ("tag", "classifier") else {"truncate": True}
+    route = "/v1/classify" if task == "classifier" else f"/v1/{task}"
+    with TestClient(app, base_url="http://127.0.0.1:8000") as own:
+        for place in places:
+            response = own.post(route, json={"inputs": [place], **cut})
+            assert response.status_code == 200, response.text
+            assert len(response.json()["predictions"]) == 1
+            assert "SECRET" not in response.text and "redential" not in response.text
+        assert own.post(route, json={"inputs": places, **cut}).status_code == 200
+
+
 # ---- model ids ----------------------------------------------------------------------------------
 
 
@@ -83,6 +106,18 @@ def test_paths_in_the_address_are_not_found(plain: TestClient, path: str) -> Non
         response = plain.get(before + path)
         assert response.status_code in (404, 405), response.text
         assert b"root:" not in response.content
+
+
+def test_an_id_may_have_a_slash(golden: Path) -> None:
+    """As ids of well-known models have; it is one of the served ids, not a path."""
+    app = create_app([f"org/small={golden / 'sentence'}"], ServeConfig(lazy=True))
+    with TestClient(app, base_url="http://127.0.0.1") as own:
+        for path in ("org/small", "org%2Fsmall"):
+            assert own.get(f"/v1/models/{path}").json()["id"] == "org/small"
+        sent = {"model": "org/small", "input": "a"}
+        assert own.post("/v1/embeddings", json=sent).status_code == 200
+        for path in ("org", "org/", "small", "org/small/", "org//small", "org/../org/small"):
+            assert own.get(f"/v1/models/{path.replace('/', '%2F')}").status_code == 404
 
 
 # ---- hosts --------------------------------------------------------------------------------------
@@ -136,7 +171,7 @@ def test_every_route_but_the_open_ones_needs_the_key(locked: TestClient) -> None
     ]  # fmt: skip
     checked = set()
     routes: list[Any] = []
-    for route in locked.app._app.routes:  # type: ignore[attr-defined]
+    for route in locked.app._app._app.routes:  # type: ignore[attr-defined]
         router = getattr(route, "original_router", None)  # of include_router
         routes += router.routes if router else [route]
     for route in routes:
@@ -147,7 +182,7 @@ def test_every_route_but_the_open_ones_needs_the_key(locked: TestClient) -> None
         if route.path in OPEN:
             assert locked.get(route.path).status_code in (200, 503)
             continue
-        path = route.path.replace("{name}", "encoder")
+        path = route.path.replace("{name:path}", "encoder")
         assert "{" not in path
         for method in route.methods - {"HEAD"}:
             for headers in wrong:
@@ -167,10 +202,50 @@ def test_every_route_but_the_open_ones_needs_the_key(locked: TestClient) -> None
     }
 
 
+def test_the_key_is_checked_before_the_body_is_read(locked: TestClient) -> None:
+    for body in (b"{", b"[" * 500_000, b"\xff", b'{"surprise": 1}'):
+        for kind in ("application/json", "text/plain"):
+            response = locked.post("/v1/embeddings", content=body, headers={"content-type": kind})
+            assert response.status_code == 401
+
+
 def test_a_key_of_other_characters_is_only_wrong(locked: TestClient) -> None:
     for given in ("é".encode(), b"\xff\xfe", "密码".encode()):
         response = locked.get("/v1/models", headers={"authorization": b"Bearer " + given})
         assert response.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["//v1/models", "/v1//models", "/v1/models/", "/v1/./models", "/V1/models", "/v1%2fmodels",
+     "/%76%31/models", "/docs/../v1/models", "/docs/assets/../../v1/models", "/health/../metrics",
+     "/docs/assets/%2e%2e/%2e%2e/metrics", "/metrics;a", "/metrics%00", "/health%2f..%2fmetrics",
+     "/docs/assets//v1/models", "http://127.0.0.1/v1/models", "/%2e/metrics", "/v1/models?/health"],
+)  # fmt: skip
+def test_another_spelling_of_an_address_is_no_way_around_the_key(
+    locked: TestClient, path: str
+) -> None:
+    """The key belongs to the route, however its address was written."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    bare, _, query = path.partition("?")
+    scope = {
+        "type": "http", "http_version": "1.1", "scheme": "http", "root_path": "",
+        "path": unquote(bare), "raw_path": bare.encode(), "query_string": query.encode(),
+        "headers": [(b"host", b"127.0.0.1")], "server": ("127.0.0.1", 80), "client": None,
+    }  # fmt: skip
+    for method in ("GET", "HEAD"):
+        sent.clear()
+        asyncio.run(locked.app({**scope, "method": method}, receive, send))  # as uvicorn does
+        body = b"".join(message.get("body", b"") for message in sent)
+        assert sent[0]["status"] in (307, 401, 404, 405), (path, body)
+        assert b"encoder" not in body and b"sememe_requests" not in body
 
 
 def test_a_key_in_the_address_is_not_read(locked: TestClient) -> None:
@@ -248,14 +323,16 @@ def test_giant_bodies_are_refused(golden: Path) -> None:
                 yield part
 
         for content in (body, counted()):
-            response = own.post("/v1/embeddings", content=content)
+            kind = {"content-type": "application/json"}
+            response = own.post("/v1/embeddings", content=content, headers=kind)
             assert response.status_code == 413, response.text
             assert is_error(response)
         for length in ("10001", "9" * 30, "9" * 5_000):
             response = own.post("/v1/embeddings", content=b"{}", headers={"content-length": length})
             assert response.status_code == 413, response.text
         # Less than it said is no way around.
-        response = own.post("/v1/embeddings", content=body, headers={"content-length": "5"})
+        headers = {"content-length": "5", "content-type": "application/json"}
+        response = own.post("/v1/embeddings", content=body, headers=headers)
         assert response.status_code == 413
         assert own.get("/health").status_code == 200
 
@@ -275,9 +352,41 @@ def test_strange_bodies_are_refused(plain: TestClient, body: bytes, kind: str) -
     if b'"input"' in body and b'"model"' not in body:
         body = body.replace(b'{"input"', b'{"model": "encoder", "input"', 1)
     response = plain.post("/v1/embeddings", content=body, headers={"content-type": kind})
-    assert 400 <= response.status_code < 500, response.text
+    # An empty text and ids that no vocabulary has are well-formed; everything else is not.
+    is_form = body.endswith((b': ""}', b'[""]}', b"[[-1]]}", b"99]]}"))
+    status = 415 if kind != "application/json" else 400 if is_form else 422
+    assert response.status_code == status, response.text
     assert is_error(response)
     assert len(response.content) < 2_000
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", None]
+)
+def test_bodies_that_pages_of_other_sites_can_send_are_refused(
+    plain: TestClient, kind: str | None
+) -> None:
+    """A page may send these without asking (no preflight), and so could use a local service."""
+    body = json.dumps({"model": "encoder", "input": "a"}).encode()
+    headers = {} if kind is None else {"content-type": kind}
+    response = plain.post("/v1/embeddings", content=body, headers=headers)
+    assert response.status_code == 415
+    assert is_error(response)
+    headers = {"content-type": "Application/JSON; charset=utf-8"}
+    assert plain.post("/v1/embeddings", content=body, headers=headers).status_code == 200
+
+
+def test_compressed_bodies_are_refused(plain: TestClient) -> None:
+    """Little data could become very much."""
+    body = gzip.compress(json.dumps({"model": "encoder", "input": "a" * 10_000_000}).encode())
+    for coding in ("gzip", "GZIP", "deflate", "br", "gzip, identity"):
+        headers = {"content-type": "application/json", "content-encoding": coding}
+        response = plain.post("/v1/embeddings", content=body, headers=headers)
+        assert response.status_code == 415
+        assert is_error(response)
+    headers = {"content-type": "application/json", "content-encoding": "identity"}
+    body = json.dumps({"model": "encoder", "input": "a"}).encode()
+    assert plain.post("/v1/embeddings", content=body, headers=headers).status_code == 200
 
 
 def test_strange_characters_are_no_fault(plain: TestClient) -> None:
@@ -347,10 +456,10 @@ def test_faults_are_errors_that_tell_nothing(
         assert response.status_code == 500
         assert is_error(response)
         assert "secret" not in response.text
-        line = json.loads(log.read_text().splitlines()[-1])
-        assert line["status"] == 500
-        assert "secret" in line["fault"]
-        assert line["request_id"] == response.headers["x-request-id"]
+    line = json.loads(log.read_text().splitlines()[-1])
+    assert line["status"] == 500
+    assert "secret" in line["fault"]
+    assert line["request_id"] == response.headers["x-request-id"]
 
 
 def test_the_log_has_no_texts_and_no_keys(golden: Path, tmp_path: Path) -> None:
@@ -362,6 +471,20 @@ def test_the_log_has_no_texts_and_no_keys(golden: Path, tmp_path: Path) -> None:
     assert len(told.splitlines()) == 2
     assert "private" not in told
     assert KEY not in told
+
+
+def test_no_request_writes_lines_of_its_own_into_the_log(golden: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    trick = '\n{"status": 200}\r\x1b[2J\u2028\ud800'
+    with client(golden, log_file=str(log)) as own:
+        own.post("/v1/embeddings", content=json.dumps({"model": trick, "input": trick}).encode(),
+                 headers={"content-type": "application/json"})  # fmt: skip
+        own.get("/v1/models/%0a%7b%7d%0d%1b[2J", headers={"user-agent": "é\x1b".encode()})
+        own.request("SPY\u2028\n", "/v1/models")
+    lines = [json.loads(line) for line in log.read_bytes().split(b"\n") if line]
+    assert [line["status"] for line in lines] == [422, 404, 405]
+    assert [line["model"] for line in lines] == [""] * 3
+    assert "\x1b" not in log.read_text("utf-8")
 
 
 def test_answers_have_an_id_and_are_not_sniffed(plain: TestClient) -> None:

@@ -171,8 +171,10 @@ def test_the_language_models_loss_is_added(gpt, opinions):
     )
     assert both["task_loss"] == pytest.approx(plain["task_loss"], rel=1e-5)
     # A network that knows nothing yet: about log V nats a token.
-    assert both["language_loss"] / 0.5 == pytest.approx(np.log(gpt[1].vocab_size + 3), rel=0.2)
-    assert both["loss"] == pytest.approx(both["task_loss"] + both["language_loss"])
+    assert both["language_cross_entropy"] == pytest.approx(np.log(gpt[1].vocab_size + 3), rel=0.2)
+    weighted = both["weighted_language_loss"]
+    assert weighted == pytest.approx(0.5 * both["language_cross_entropy"])
+    assert both["loss"] == pytest.approx(both["task_loss"] + weighted)
 
 
 def test_gpt_sees_start_delimiter_and_extract(gpt):

@@ -73,7 +73,7 @@ def test_scores_equal_scikit_learns(fitted):
     chances = np.array([[*one.probabilities.values()] for one in said])
     losses = [sklearn.log_loss(gold_NC[:, c], chances[:, c]) for c in range(3)]
     assert scores.calibration["log_loss"] == pytest.approx(np.mean(losses))
-    assert scores.confusion is None and len([*scores.tables("test")]) == 1
+    assert scores.confusion is None and len([*scores.tables("test")]) == 2
 
 
 def test_a_gpt_and_pairs_learn_sets_of_labels(gpt, bert, tmp_path):

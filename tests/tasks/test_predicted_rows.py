@@ -162,6 +162,19 @@ def test_parts_of_a_file_are_read_as_the_whole(folders, tmp_path, monkeypatch, k
     assert len(notes) == len(set(notes)) == 2
 
 
+def test_rows_that_are_cut_are_counted(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "_ROWS_AT_ONCE", 1)
+    model, notes = sememe.load(folders / "classify"), []
+    texts = ["a film", "good " * 500, "bad " * 500]
+    path = tmp_path / "long.txt"
+    path.write_text("\n".join(texts), encoding="utf-8")
+    assert len(list(model.predict_stream(path, on_note=notes.append))) == 3
+    assert len([note for note in notes if note.startswith("2 of 3 rows are longer")]) == 1
+    none, *cuts = model.truncations(texts)
+    assert none is None and all(cut.tokens >= 500 > cut.kept for cut in cuts)
+    assert [one is None for one in model.truncations(["", "good " * 500])] == [True, False]
+
+
 def test_rows_given_in_python(folders):
     model = sememe.load(folders / "classify")
     (row,) = model.predict_stream([("a good film",)])

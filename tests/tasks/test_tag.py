@@ -83,7 +83,7 @@ def test_long_sentences_are_read_in_windows_and_never_cut(names):
     words, tags = sentence(100, 80)
     rows = task.read([(words, tags)], labelled=True)
     items = task.encode(rows)
-    assert len(items) > 5 and not any(item.is_cut for item in items)
+    assert len(items) > 5 and not any(item.cut for item in items)
     own = np.concatenate([item.extra.word_indices for item in items])
     assert own.tolist() == list(range(len(words)))  # each word is answered for once
     asked = np.concatenate([item.target[item.target != IGNORE_ID] for item in items])

@@ -92,7 +92,7 @@ def test_frames_mark_texts_and_cut_the_longer(vectors):
     first, second = (encoding.ids for encoding in coder.encode(["the film", "a very sad bad day"]))
     framed = coder.frame(first, second)
     ids, segments = framed.sequence
-    assert ids[0] == START_ID and ids[3] == BETWEEN_ID and len(ids) == 6 and framed.is_cut
+    assert ids[0] == START_ID and ids[3] == BETWEEN_ID and len(ids) == 6 and framed.cut
     assert segments.tolist() == [0, 0, 0, 1, 1, 1] and framed.starts == (1, 4)
     assert ids[framed.starts[1] :].tolist() == second[:2].tolist()
 

@@ -106,7 +106,9 @@ def test_vectors_of_a_column(make):
 
 @every_frame
 def test_classifiers_read_frames(make):
-    frame, options = make(COLUMNS), {"dim": 8, "epochs": 20, "learning_rate": 0.5, "workers": 1}
+    frame, options = make(COLUMNS), {
+        "preset": "fasttext", "dim": 8, "epochs": 20, "learning_rate": 0.5, "workers": 1,
+    }  # fmt: skip
     roles = {"text": "body", "label": "kind"}
     model = sememe.FastTextClassifier(**options).fit(frame, validation=frame, columns=roles)
     rows = list(zip(TEXTS, COLUMNS["kind"], strict=True))

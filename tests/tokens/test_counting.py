@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from token_texts import build_store, to_records
 
 from sememe.errors import WriteError
+from sememe.executor import Threads
 from sememe.text.words import Records
 from sememe.tokens import kernels, reference
 from sememe.tokens.counting import count_words, merge, tally
@@ -72,7 +73,8 @@ def test_counts_stay_exact_when_tables_spill(tmp_path: Path, min_count: int, wor
     options = {"workers": workers, "memory": 1 << 16}
     found = tally(records, tmp_path, keep_ids=False, **options)
     assert sum(len(worker.generations) for worker in found) > 5
-    vocabulary = merge(found, min_count=min_count, workers=workers, memory=1 << 16).vocabulary
+    executor = Threads(workers)
+    vocabulary = merge(found, min_count=min_count, memory=1 << 16, executor=executor).vocabulary
     expected = {word: num for word, num in Counter(words).items() if num >= min_count}
     assert dict(zip(vocabulary, vocabulary.counts.tolist(), strict=True)) == expected
 

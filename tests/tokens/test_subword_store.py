@@ -26,7 +26,8 @@ from sememe.text.documents import DocumentBatch
 from sememe.text.reference import raw_sentences
 from sememe.text.settings import TextSettings
 from sememe.text.words import Records
-from sememe.tokens.subwords.chunks import ChunkLexicon, Pieces, cutter
+from sememe.tokens.subwords import chunks
+from sememe.tokens.subwords.chunks import ChunkLexicon, Pieces, cut_documents, cutter
 from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 
@@ -273,17 +274,54 @@ def test_other_kinds_of_stores_are_refused(text: Path, tmp_path: Path) -> None:
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
 
 
-def test_what_cannot_be_cut_into_chunks_is_refused(text: Path) -> None:
+@settings(deadline=None)
+@given(
+    documents=st.lists(hard_texts, min_size=1, max_size=6),
+    language=st.sampled_from(["en", "zh", "none"]),
+)
+def test_whole_documents_are_cut_like_their_chunks(documents: list[str], language: str) -> None:
+    own = TextSettings(language=language, lowercase=False)
+    texts = [text.encode() for text in documents]
+    batch = DocumentBatch(b"".join(texts), np.cumsum([len(text) for text in texts]), None)
+    whole, parts = cut_documents(batch, PIECES, own), pieces_of(documents, PIECES, own)
+    assert split(whole) == [document for document in split(parts) if document]
+    if language != "zh":
+        assert whole.starts.tolist() == parts.starts.tolist()
+
+
+def test_other_tokenizers_cut_documents_themselves(monkeypatch) -> None:
     from tokenizers import pre_tokenizers
 
-    other = SubwordTokenizer(wordpiece()._engine)
-    other._engine.pre_tokenizer = pre_tokenizers.Whitespace()
-    with pytest.raises(OptionError, match="no store can be made"):
-        open_or_build_subwords(text, other)
     prefixed = bpe()
     prefixed._engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    with pytest.raises(OptionError, match="no store can be made"):
-        open_or_build_subwords(text, prefixed)
+    documents = [
+        "Long ago. A king. " * 8 + "Long ago. A king.",
+        "",
+        "北京大学在中国。我喜欢红色的苹果！",
+    ]
+    whole = open_or_build_subwords(documents, prefixed)
+    kept = [document for document in documents if document]
+    wanted = [number for own in prefixed.encode_batch(kept) for number in own.ids.tolist()]
+    assert whole.ids.tolist() == wanted
+    assert [len(parts) for parts in sentences_of(whole)] == [18, 2]
+    # Long documents are tokenized in stretches of whole sentences.
+    monkeypatch.setattr(chunks, "_STRETCH", 25)
+    parts = open_or_build_subwords([*documents, "short"], BYTES)
+    monkeypatch.setattr(chunks, "cuts_in_chunks", lambda tokenizer: False)
+    stretched = open_or_build_subwords(iter([*documents, "short"]), BYTES)
+    assert len(sentences_of(stretched)) == len(sentences_of(parts)) == 3
+    assert BYTES.decode(stretched.ids).strip() == BYTES.decode(parts.ids).strip()
+
+
+def test_words_of_other_tokenizers_in_chinese(monkeypatch) -> None:
+    monkeypatch.setattr(chunks, "cuts_in_chunks", lambda tokenizer: False)
+    store = open_or_build_subwords(
+        iter(["北京大学在中国。我喜欢红色的苹果！", "Hello the 3.14 北京"]), PIECES,
+        text=TextSettings(language="zh"),
+    )  # fmt: skip
+    assert marked(store, PIECES) == (
+        "|北京大学|在|中国|。|我|喜欢|红色|的|苹果|！" + "|hello|the|3.1##4|北京"
+    )
 
 
 @pytest.mark.parametrize("corpus", [[], [" \n", "\x00\u00ad"], iter(())])

@@ -17,9 +17,9 @@ torch = pytest.importorskip("torch")
 from sememe.options import option
 from sememe.storage.checkpoints import Checkpoints
 from sememe.training import TrainingConfig
+from sememe.training.averaging import AveragedSGD, averaged, end_averaged, is_stuck
 from sememe.training.device import Validation
 from sememe.training.loop import Loop
-from sememe.training.optimizers import AveragedSGD, averaged, end_averaged, is_stuck
 from sememe.training.run import TrainingRun
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -71,6 +71,18 @@ def test_it_learns_and_keeps_a_history():
     assert sum("validation_loss" in record for record in loop.history) == 10
 
 
+def test_a_recorded_loss_is_the_mean_over_all_steps_since_the_last_record(monkeypatch):
+    _, every = run()
+    monkeypatch.setattr("sememe.training.loop._RECORDS", 4)
+    _, rare = run()
+    losses = every.history.column("loss")
+    num_asked = np.array([ToySource().batch(step).is_asked_B.sum() for step in range(40)])
+    sums = (losses * num_asked).reshape(4, 10).sum(1)
+    means = sums / num_asked.reshape(4, 10).sum(1)
+    np.testing.assert_allclose(rare.history.column("loss"), means, rtol=1e-5)
+    assert abs(losses[-1] - means[-1]) > 1e-3  # one batch says something else
+
+
 def test_the_same_seed_gives_the_same_bits_and_another_one_other_dropout():
     first, again, other = (run(seed=seed)[0] for seed in (3, 3, 4))
     assert_equal(first, again)

@@ -31,6 +31,21 @@ def test_a_text_is_the_mean_or_the_maximum_of_its_known_words(vectors: WordVecto
     assert vectors.embed([]).shape == (0, 3)
 
 
+def test_ids_give_the_vectors_of_their_texts(vectors: WordVectors) -> None:
+    texts = ["The King met a queen. A man!", "", "nothing known"]
+    ids = vectors.token_ids(texts)
+    assert ids == [[-1, 0, -1, -1, 1, -1, 2], [], [-1, -1]]
+    assert vectors.embed_token_ids(ids).tolist() == vectors.embed(texts).tolist()
+    assert vectors.embed_token_ids([]).shape == (0, 3)
+    for wrong in (5, -2, 2**70):
+        with pytest.raises(OptionError, match=f"{wrong} does not exist: ids are 0 to 4"):
+            vectors.embed_token_ids([[0], [1, wrong]])
+    one_hot = OneHotVectors(["king"])
+    assert not one_hot.embeds_ids
+    with pytest.raises(OptionError, match="texts, not token ids"):
+        one_hot.embed_token_ids([[0]])
+
+
 def test_texts_are_cut_as_the_settings_say(vectors: WordVectors) -> None:
     assert not vectors.embed(["Paris"]).any()  # turned into lower case, as the text of a corpus
     vectors.text = TextSettings(lowercase=False)

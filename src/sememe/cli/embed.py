@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from itertools import islice
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sememe.cli.options import Column, Device, Json, Limit, Quiet, columns_of, flag
+from sememe.cli.on_cluster import spread_inference
+from sememe.cli.options import (
+    Column,
+    Device,
+    InferenceCluster,
+    Json,
+    Limit,
+    Quiet,
+    ResumeParts,
+    columns_of,
+    flag,
+)
 from sememe.cli.program import app, echo, examples, is_ascii, print_json, remark
 from sememe.cli.row_cells import RowCells, expected_rows
 from sememe.errors import InputError
@@ -25,10 +35,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from sememe.contract import Model
+    from sememe.models.inference import OnModel
     from sememe.storage.vector_files import PlacedWord
     from sememe.text.documents import TextRecord
 
-_TEXTS_AT_ONCE = 1_024
+_TEXTS_AT_ONCE = 256
 
 
 @app.command(
@@ -66,6 +77,8 @@ def embed(
         ),
     ] = None,
     overwrite: Annotated[bool, flag("--overwrite", help="Replace an existing --out.")] = False,
+    resume: ResumeParts = False,
+    cluster: InferenceCluster = None,
     layers: Annotated[
         str,
         typer.Option(
@@ -103,25 +116,25 @@ def embed(
     word with its start and end in the text; a .tsv file beside a .npy
     file has these. Without --out, vectors are printed.
     """
-    from sememe.models.registry import load
+    from sememe.models.inference import ModelAt, OnModel
     from sememe.storage.vector_files import check_vector_file
 
     if out is not None:
         check_vector_file(out, overwrite=overwrite, has_words=pool == "words")
     reporter = Reporter(quiet=quiet)
     files, texts = _files_or_texts(inputs, reporter)
-    opened: Model = load(model, limit, device=device).in_precision(precision)
+    at = ModelAt(str(model), limit, device, "", precision, language, keep_case)
+    opened: Model = at.open()
     opened.require("embed_words" if pool == "words" else "embed")
-    if language and language != opened.text.language:
-        opened.text = replace(opened.text, language=language, dictionary="")
-    if keep_case:
-        opened.text = replace(opened.text, lowercase=False)
     number = int(layers) if layers.lstrip("-").isdigit() else layers
-    embedder = partial(embedded, opened, pool, number)
-    list(embedder(["."]))  # raises an error for a pool or layers that the model does not have
+    # Raises an error for a pool or layers that the model does not have.
+    list(embedded(opened, pool, number, ["."]))
     settings = TextSettings(layout="line", columns=columns_of(column), encoding=encoding)
-    with _opened(out, pool == "words", json) as file:
-        metrics = _write(embedder, files, texts, settings, file, reporter)
+    with spread_inference(cluster, out, resume=resume, progress=reporter):
+        work = OnModel(at, embedded_part, opened)
+        options = (pool, number)
+        with _opened(out, pool == "words", json) as file:
+            metrics = _write(work, options, files, texts, settings, file, reporter)
     if out is not None and json:
         used = opened.own_pool if pool == "auto" else pool
         print_json({"path": str(out), "pool": used, **metrics})
@@ -190,8 +203,41 @@ def embedded(
         yield own.vectors_WD[has_row], words
 
 
+def embedded_part(model: Any, part: tuple[str, str | int, list[str]]) -> dict[str, np.ndarray]:
+    """The rows of all texts of a part, how many each has, and their words as JSON."""
+    import numpy as np
+
+    found = [*embedded(model, *part)]
+    words = dumps([word for _, own in found for word in own]).encode()
+    return {
+        "rows": np.concatenate([rows_ND for rows_ND, _ in found]),
+        "counts": np.array([len(rows_ND) for rows_ND, _ in found]),
+        "words": np.frombuffer(words, np.uint8),
+    }
+
+
+def _embedded_records(
+    work: OnModel, options: tuple[str, str | int], records: Iterator[TextRecord]
+) -> Iterator[tuple[list[TextRecord], dict[str, np.ndarray]]]:
+    """Parts of the texts with their rows, in order."""
+    from sememe.models.inference import computed
+
+    waiting: deque[list[TextRecord]] = deque()
+
+    def parts() -> Iterator[tuple[str, str | int, list[str]]]:
+        while part := list(islice(records, _TEXTS_AT_ONCE)):
+            if wrong := next((one.problem for one in part if one.problem), ""):
+                raise InputError(f"{wrong}.")
+            waiting.append(part)
+            yield (*options, [one.text for one in part])
+
+    for found in computed(work, parts()):
+        yield waiting.popleft(), found
+
+
 def _write(
-    embedder: Any,
+    work: OnModel,
+    options: tuple[str, str | int],
     files: list[str],
     texts: list[str],
     settings: TextSettings,
@@ -201,29 +247,25 @@ def _write(
     """Write the rows of all texts; return their number and what the command reports."""
     import numpy as np
 
+    from sememe.storage.vector_files import PlacedWord
+
     records, total, numbering = _read(files, texts, settings)
     num_texts, num_unknown, has_text = 0, 0, False
     with reporter.task("embedding", total, "texts") as task:
-        while part := list(islice(records, _TEXTS_AT_ONCE)):
-            if wrong := next((one.problem for one in part if one.problem), ""):
-                raise InputError(f"{wrong}.")
+        for part, found in _embedded_records(work, options, records):
             has_text = has_text or any(one.text.strip() for one in part)
-            rows: list[np.ndarray] = []
             cells: list[dict[str, Any]] = []
-            words: list[PlacedWord] = []
-            for record, (own_ND, own_words) in zip(
-                part, embedder([one.text for one in part]), strict=True
-            ):
+            words = [PlacedWord(*word) for word in loads(found["words"].tobytes())]
+            rows_ND = np.asarray(found["rows"])
+            ends = np.cumsum(found["counts"])
+            for record, num, end in zip(part, found["counts"].tolist(), ends.tolist(), strict=True):
                 # A text is not repeated for each of its words.
-                without = record.text_columns if own_words else ()
-                own = numbering.of(record.cells, record.source, without)
-                rows.append(own_ND)
-                cells += [own] * len(own_ND)
-                words += own_words
-                num_unknown += not own_ND.any()
-                num_texts += 1
-                task.update(num_texts)
-            file.add(np.concatenate(rows), cells, words)
+                without = record.text_columns if words and num else ()
+                cells += [numbering.of(record.cells, record.source, without)] * num
+                num_unknown += not rows_ND[end - num : end].any()
+            num_texts += len(part)
+            task.update(num_texts)
+            file.add(rows_ND, cells, words)
         if not has_text:
             raise InputError(f"{', '.join(files) or 'The command line'} has no text.")
     return {"texts": num_texts, "rows": file.num_rows, "dim": file.dim, "unknown": num_unknown}

@@ -22,7 +22,16 @@ from sememe.cli.options import (
     paths_of,
     reading_of,
 )
-from sememe.cli.program import app as root, console, echo, examples, group, print_json, print_table
+from sememe.cli.program import (
+    app as root,
+    console,
+    echo,
+    examples,
+    group,
+    print_json,
+    print_table,
+    remark,
+)
 from sememe.errors import OptionError
 from sememe.localization import say, translate, translations
 from sememe.progress import Reporter, shown
@@ -260,6 +269,10 @@ def compare(
     data: Annotated[
         list[str] | None, typer.Option(help="Labelled rows for both models; repeatable.")
     ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(help="Training rows of both, for the scores of baselines; repeatable."),
+    ] = None,
     metric: Annotated[
         str,
         typer.Option(
@@ -289,7 +302,7 @@ def compare(
 
     options = {"positive": positive, "test": test, "num_resamples": resamples, "seed": seed}
     if first.is_file() and second.is_file():
-        if data:
+        if data or train:
             raise OptionError("Files of predictions know what is right: leave --data out.")
         found = compare_files(first, second, metric=metric, **options)
     elif not data:
@@ -297,7 +310,7 @@ def compare(
     else:
         reading = reading_of(column, skip_bad)
         found = compare_tasks(
-            first, second, paths_of(data), metric=metric, reading=reading,
+            first, second, paths_of(data), train=paths_of(train), metric=metric, reading=reading,
             on_note=Reporter(quiet=quiet).note, **options,
         )  # fmt: skip
     if json:
@@ -305,12 +318,9 @@ def compare(
         return
     low, high = found.bootstrap.interval
     echo(translate(f"{found.metric.replace('_', ' ')} on {found.num_rows:,} rows"))
-    width = max(len(found.first), len(found.second))
-    for name, score in (
-        (found.first, found.bootstrap.first),
-        (found.second, found.bootstrap.second),
-    ):
-        echo(f"  {name:<{width}}  {100 * score:.2f}")
+    echo(str(found.table()))
+    if not found.baselines:
+        remark("No baselines: --train names the rows that they learn from.", quiet)
     lines = [
         f"  difference {100 * found.bootstrap.difference:+.2f}, 95 % interval "
         f"{100 * low:+.2f} to {100 * high:+.2f} (paired bootstrap, "

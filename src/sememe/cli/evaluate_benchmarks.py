@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli.evaluate import app
-from sememe.cli.options import Json, Quiet, SkipBad, expand, flag, is_typed
+from sememe.cli.options import Json, Quiet, Recipe, SkipBad, expand, flag, is_typed
 from sememe.cli.program import echo, examples, print_json, remark
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.options import MAX_SEEDS
@@ -77,6 +77,7 @@ class BenchmarkOptions:
         bool,
         flag("--choose-on-dev", help="Select the best epoch on the scored dev rows, as published."),
     ] = False
+    recipe: Recipe = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,12 @@ class TextsOptions(BenchmarkOptions):
 
 
 def settings_of(
-    context: typer.Context, config: FinetuneConfig, runs: Runs, *, choose_on_dev: bool = False
+    context: typer.Context,
+    config: FinetuneConfig,
+    runs: Runs,
+    *,
+    choose_on_dev: bool = False,
+    recipe: str = "default",
 ) -> RunSettings:
     """The settings of a benchmark run; only options that the user gave override its defaults."""
     from sememe.evaluation.rows import RunSettings
@@ -100,7 +106,7 @@ def settings_of(
     options = {
         field.name: getattr(config, field.name)
         for field in fields(config)
-        if field.name != "seed" and is_typed(context, field.name)
+        if field.name not in ("seed", "baselines") and is_typed(context, field.name)
     }
     return RunSettings(
         seeds=tuple(config.seed + number for number in range(runs.seeds)),
@@ -108,7 +114,9 @@ def settings_of(
         train=tuple(runs.train or ()),
         max_train=runs.max_train,
         choose_on_dev=choose_on_dev,
+        recipe="" if recipe == "default" else recipe,
         skip_bad=runs.skip_bad,
+        baselines=config.baselines,
         out=runs.out,
     )
 
@@ -140,7 +148,9 @@ def add_command(name: str, asked_class: type[BenchmarkOptions], *, text: str, ep
         context: typer.Context,
         config: FinetuneConfig,
     ) -> None:
-        settings = settings_of(context, config, runs, choose_on_dev=asked.choose_on_dev)
+        settings = settings_of(
+            context, config, runs, choose_on_dev=asked.choose_on_dev, recipe=asked.recipe
+        )
         result = _run(name, model, asked, settings, Reporter(quiet=quiet))
         if json:
             print_json(result.to_dict())
@@ -182,6 +192,7 @@ add_command(
     epilog=examples(
         "sememe evaluate glue runs/bert --data glue_data",
         "sememe evaluate glue runs/bert --data glue_data --only CoLA --only RTE --seeds 5",
+        "sememe evaluate glue runs/bert --data glue_data --recipe small-data --seeds 5",
         "sememe evaluate glue bert-base-uncased/ --data glue_data --out runs/glue --json",
     ),
 )  # fmt: skip
@@ -266,7 +277,7 @@ def features(
     from sememe.evaluation.benchmarks import TAG_SETS
     from sememe.evaluation.features import CHOICES, compare_features
     from sememe.evaluation.rows import DataFolder
-    from sememe.evaluation.suites import choose
+    from sememe.evaluation.suites import choose, find_holdings
     from sememe.plots.style import check_paths
 
     for name in choice or []:
@@ -274,11 +285,11 @@ def features(
             raise OptionError(f"--choice must be one of {', '.join(CHOICES)}, not {name!r}.")
     paths = check_paths(picture) if picture else []
     (benchmark,) = choose(TAG_SETS, [only])
-    settings = settings_of(context, config, runs)
+    settings, reporter = settings_of(context, config, runs), Reporter(quiet=quiet)
+    held = find_holdings(DataFolder(data_folder(data)), [benchmark], reporter)
     result = compare_features(
-        model_folder(model), DataFolder(data_folder(data)).holdings(benchmark), settings,
-        choices=tuple(choice or ()), with_fine_tuning=fine_tuning,
-        reporter=Reporter(quiet=quiet),
+        model_folder(model), held[benchmark.name], settings, choices=tuple(choice or ()),
+        with_fine_tuning=fine_tuning, reporter=reporter,
     )  # fmt: skip
     if paths:
         result.draw(paths)

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from sememe.cli.evaluate import app
-from sememe.cli.options import Column, Device, Json, Quiet, SkipBad, columns_of
+from sememe.cli.on_cluster import on_cluster
+from sememe.cli.options import (
+    Column,
+    Device,
+    InferenceCluster,
+    Json,
+    Quiet,
+    SkipBad,
+    columns_of,
+)
 from sememe.cli.program import echo, examples, print_json
 from sememe.errors import OptionError
 from sememe.progress import Reporter
@@ -48,6 +57,7 @@ def retrieval(
     ] = "",
     seed: Seed = 1,
     device: Device = "auto",
+    cluster: InferenceCluster = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,10 +71,11 @@ def retrieval(
     """
     from sememe.evaluation.retrieval import evaluate_retrieval
 
-    result = evaluate_retrieval(
-        models or [], data, split=split, language=language, device=device, seed=seed,
-        progress=Reporter(quiet=quiet),
-    )  # fmt: skip
+    with on_cluster(cluster, Reporter(quiet=quiet)):
+        result = evaluate_retrieval(
+            models or [], data, split=split, language=language, device=device, seed=seed,
+            progress=Reporter(quiet=quiet),
+        )  # fmt: skip
     if json:
         print_json(result.to_dict())
     else:
@@ -91,6 +102,7 @@ def sts(
     skip_bad: SkipBad = False,
     seed: Seed = 1,
     device: Device = "auto",
+    cluster: InferenceCluster = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -105,10 +117,11 @@ def sts(
 
     if data is None:
         raise OptionError("--data must name a file of pairs with scores.")
-    result = evaluate_sts(
-        models, data, columns=columns_of(column) or None, skip_bad=skip_bad, device=device,
-        seed=seed, progress=Reporter(quiet=quiet),
-    )  # fmt: skip
+    with on_cluster(cluster, Reporter(quiet=quiet)):
+        result = evaluate_sts(
+            models, data, columns=columns_of(column) or None, skip_bad=skip_bad, device=device,
+            seed=seed, progress=Reporter(quiet=quiet),
+        )  # fmt: skip
     if json:
         print_json(result.to_dict())
     else:

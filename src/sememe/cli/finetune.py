@@ -13,6 +13,7 @@ import typer
 
 from sememe.cli.options import (
     Column,
+    Recipe,
     SkipBad,
     expand,
     flag,
@@ -28,7 +29,7 @@ from sememe.cli.program import (
     print_table,
     remark,
 )
-from sememe.cli.training import SavingOptions
+from sememe.cli.training import NetworkSaving, fitted_where
 from sememe.contract import KINDS
 from sememe.errors import OptionError
 from sememe.localization import say
@@ -67,11 +68,14 @@ def tell(task: Task, out: Path, test_scores: Scores | None, *, as_json: bool, qu
                 },
                 "learned": task.learned,
                 "trials": task.trials,
+                "searched": task.searched,
                 "settings": [setting._asdict() for setting in settings],
                 "metrics": task.history.last(),
             }
         )
         return
+    if task.searched:
+        tell_search(task.searched)
     rows = []
     for one in settings:
         tried = [f"{v:g}" if isinstance(v, float) else str(v) for v in one.options.values()]
@@ -87,6 +91,24 @@ def tell(task: Task, out: Path, test_scores: Scores | None, *, as_json: bool, qu
     remark(f"Saved to {out}", quiet)
 
 
+def tell_search(searched: dict[str, Any]) -> None:
+    """Print what a recipe tried on held-out training rows."""
+    trials = searched["trials"]
+    if not trials:
+        return
+    metric = searched["metric"].replace("_", " ")
+    rows = [
+        (
+            *(f"{value:g}" for value in one["options"].values()),
+            format_score(one["mean"]), ", ".join(map(format_score, one["values"])),
+        )
+        for one in trials
+    ]  # fmt: skip
+    headings = (*trials[0]["options"], f"{metric}, mean", "each part")
+    title = say("search on {num:,} held-out training rows", num=searched["num_held_out"])
+    print_table(headings, rows, title=title, always_headed=True)
+
+
 Start = Annotated[
     Path,
     typer.Argument(
@@ -97,7 +119,7 @@ Start = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneOptions(SavingOptions):
+class FinetuneOptions(NetworkSaving):
     """The options of every fine-tuning command besides the options of its task."""
 
     train: Annotated[
@@ -113,14 +135,16 @@ class FinetuneOptions(SavingOptions):
     test: Annotated[
         list[str] | None, typer.Option(help="Test rows, scored at the end; repeatable.")
     ] = None
+    recipe: Recipe = "default"
     seeds: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=MAX_SEEDS,
-            help="Runs with different seeds; the best one is saved.",
+            help="Runs with different seeds; the best is saved; default: 1, small-data: 5.",
+            show_default=False,
         ),
-    ] = 1
+    ] = None
     ensemble: Annotated[
         bool,
         flag("--ensemble", help="Save all seeds as one ensemble, not only the best run."),
@@ -157,6 +181,7 @@ def add_command(name: str, config_class: type[FinetuneConfig], *, text: str, epi
 
 def finetune(name: str, model: Path, asked: FinetuneOptions, config: FinetuneConfig) -> None:
     """Fit a task with these options, and print the result."""
+    from sememe.tasks.small_data import NUM_SEEDS, fit_small_data
     from sememe.tasks.trials import fit_trials
 
     if not asked.train:
@@ -174,12 +199,23 @@ def finetune(name: str, model: Path, asked: FinetuneOptions, config: FinetuneCon
         "overwrite": asked.overwrite,
         "progress": Reporter(quiet=asked.quiet), **reading,
     }  # fmt: skip
-    if asked.seeds == 1 and not asked.sweep:
+    if asked.recipe == "small-data":
+        if asked.sweep:
+            raise OptionError("--recipe small-data searches by itself: leave out --sweep.")
+        if asked.cluster is not None:
+            raise OptionError(
+                "--cluster trains one run: leave out --recipe small-data, or --cluster."
+            )
+        task = fit_small_data(make, train, seeds=asked.seeds or NUM_SEEDS, **request)
+    elif asked.seeds in (None, 1) and not asked.sweep:
         if asked.ensemble:
             raise OptionError("--ensemble needs several runs: give --seeds 5.")
-        task = make({}).fit(train, **request)
+        with fitted_where(asked) as fit:
+            task = fit(make({}), train, **request)
+    elif asked.cluster is not None:
+        raise OptionError("--cluster trains one run: leave out --seeds and --sweep, or --cluster.")
     else:
-        trials = grid(asked.seeds, config.seed, **parse_grid(asked.sweep))
+        trials = grid(asked.seeds or 1, config.seed, **parse_grid(asked.sweep))
         task = fit_trials(make, trials, train, ensemble=asked.ensemble, **request)
     scores = task.evaluate(paths_of(asked.test), **reading) if asked.test else None
     tell(task, out, scores, as_json=asked.json, quiet=asked.quiet)

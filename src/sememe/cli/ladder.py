@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.on_cluster import on_cluster
+from sememe.cli.options import InferenceCluster, Json, Quiet, expand, flag
 from sememe.cli.program import app, console, echo, examples, needed, print_json, remark
 from sememe.cli.training import Corpus, Resume
 from sememe.contract import KINDS
 from sememe.ladder.config import LadderConfig
 from sememe.localization import say
-from sememe.progress import format_duration
+from sememe.progress import Reporter, format_duration
 from sememe.text.settings import TextSettings
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def ladder(
         list[str] | None,
         typer.Option(help="File of ambiguous words in sentences; repeatable."),
     ] = None,
+    cluster: InferenceCluster = None,
     json: Json = False,
     quiet: Quiet = False,
     *,
@@ -92,10 +94,11 @@ def ladder(
     needed(out)
     ladder_run = Ladder(config, words=words, tasks=parse_tasks(task or []), senses=senses)
     command = " ".join(["sememe", *map(shlex.quote, sys.argv[1:])])
-    results = ladder_run.run(
-        corpus or None, out=out, text=text, resume=resume, overwrite=overwrite,
-        progress=View(quiet=quiet), command=command,
-    )  # fmt: skip
+    with on_cluster(cluster, Reporter(quiet=quiet)):
+        results = ladder_run.run(
+            corpus or None, out=out, text=text, resume=resume, overwrite=overwrite,
+            progress=View(quiet=quiet), command=command,
+        )  # fmt: skip
     write_report(results, out)
     if json:
         print_json(results.to_dict())

@@ -16,7 +16,7 @@ from sememe.cli.options import Device, Json, LanguageModelPath, Quiet, expand, f
 from sememe.cli.program import app, echo, examples, print_json, print_result, print_table
 from sememe.cli.train_translation import score_line
 from sememe.errors import InputError, OptionError
-from sememe.localization import say
+from sememe.localization import say, translate as translated
 from sememe.models.gpt.config import Sampling
 from sememe.models.translation.config import SearchConfig
 from sememe.progress import SILENT, Reporter
@@ -96,6 +96,7 @@ def next_sentence(
         'sememe generate runs/gpt "Returns the"',
         'sememe generate gpt2 "Once upon a time" --max-tokens 100 --temperature 0.8 --top-p 0.95',
         'sememe generate runs/gpt "The array" --greedy',
+        'sememe generate runs/gpt "The array" --compare --top-k 10 --seed 3',
         'sememe generate runs/news "国王" --num 3 --seed 7 --json',
     ),
 )
@@ -116,6 +117,10 @@ def generate(
     greedy: Annotated[
         bool, flag("--greedy", help="Greedy decoding, the same as --temperature 0.")
     ] = False,
+    compare: Annotated[
+        bool,
+        flag("--compare", help="Compare greedy, temperature, top-k and nucleus, same seed."),
+    ] = False,
     device: Device = "auto",
     json: Json = False,
     *,
@@ -124,10 +129,16 @@ def generate(
     """Generate text from a prompt.
 
     Tokens are printed as they are generated. The same seed gives the same
-    text. With --num, each further text uses the next seed.
+    text. With --num, each further text uses the next seed. --compare takes
+    the values of --temperature, --top-k and --top-p, or 0.7, 40 and 0.9.
     """
 
+    if greedy and compare:
+        raise OptionError("--compare includes greedy decoding: leave out --greedy.")
     opened = sememe.load(model, device=device, able="generate")
+    if compare:
+        _compare_strategies(opened, prompt, num, sampling, json)
+        return
     if greedy:
         sampling = replace(sampling, temperature=0.0)
     texts = []
@@ -145,6 +156,24 @@ def generate(
         echo()
     if json:
         print_json({"prompt": prompt, "texts": texts, **asdict(sampling)})
+
+
+def _compare_strategies(
+    model: Any, prompt: str, num: int, sampling: Sampling, as_json: bool
+) -> None:
+    """Print the texts of each way to choose tokens; the same seeds for each."""
+    found = [
+        (name, replace(own, seed=own.seed + index))
+        for name, own in sampling.strategies().items()
+        for index in range(num)
+    ]
+    rows = ((name, own, "".join(model.stream(prompt, **asdict(own)))) for name, own in found)
+    if as_json:
+        texts = [{"strategy": name, "text": text, **asdict(own)} for name, own, text in rows]
+        print_json({"prompt": prompt, "texts": texts})
+        return
+    table = [(translated(name), own.seed, text) for name, own, text in rows]
+    print_table(("strategy", "seed", ""), table, title=prompt)
 
 
 @app.command(

@@ -35,6 +35,10 @@ def flag(*names: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, metavar="", **more)
 
 
+Recipe = Annotated[
+    Literal["default", "small-data"],
+    typer.Option(help="small-data: more epochs; rate and epochs searched on held-out rows."),
+]
 Json = Annotated[bool, flag("--json", help="Print results as JSON.")]
 Quiet = Annotated[
     bool,
@@ -63,6 +67,24 @@ Pictures = Annotated[
         "-o",
         help="Output .png or .svg file; repeatable; default: COMMAND.png.",
     ),
+]
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Read the corpus on a Ray cluster: local, auto or ray://HOST:PORT.",
+    ),
+]
+
+InferenceCluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Compute on a Ray cluster: local, auto or ray://HOST:PORT."
+    ),
+]
+ResumeParts = Annotated[
+    bool, flag("--resume", help="Keep finished parts in OUT.parts, and continue from them.")
 ]
 
 Column = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,8 +12,13 @@ from sememe.cli.options import Json, Limit, Model, Pictures, Quiet
 from sememe.cli.program import examples, group, print_json, remark
 from sememe.errors import InputError, OptionError
 from sememe.machine import imported
-from sememe.progress import History
+from sememe.progress import History, Reporter
 from sememe.text.sources import read_utf8
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sememe.plots.vocabulary import Points
 
 app = group("plot", "Plot vectors, attention and training curves.")
 
@@ -90,6 +95,107 @@ def pca(
     items: list[str | tuple[str, str]] = [*read_pairs(pairs or []), *(words or [])]
     plots.pca(load_words(model, limit), items, paths, title=title)
     _tell(paths, quiet)
+
+
+@app.command(
+    "map",
+    epilog=examples(
+        "sememe plot map glove.txt --method umap --out map.png --out map.csv",
+        "sememe plot map runs/ladder/models/skipgram --words 1000",
+    ),
+)
+def vocabulary_map(
+    model: Model,
+    method: Annotated[
+        Literal["pca", "umap", "tsne"],
+        typer.Option(help="Principal components, UMAP or t-SNE (pip extra `explore`)."),
+    ] = "pca",
+    words: Annotated[
+        int, typer.Option(min=10, max=100_000, help="Number of most frequent words.")
+    ] = 5_000,
+    rows: Annotated[
+        str | None, typer.Option(help="Table or text whose rows are the points, instead of words.")
+    ] = None,
+    clusters: Annotated[
+        int | None,
+        typer.Option(min=2, max=20, help="Color the points by this number of clusters."),
+    ] = None,
+    neighbors: Annotated[
+        int | None,
+        typer.Option(min=2, max=200, help="Neighbors of UMAP; perplexity of t-SNE; default: 15."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Random seed of UMAP and t-SNE.")
+    ] = 1,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Picture (.png, .svg) or table (.csv); repeatable; default: map.png.",
+        ),
+    ] = None,
+    title: Title = "",
+    limit: Limit = None,
+    quiet: Quiet = False,
+) -> None:
+    """Plot frequent words of a model, or rows of a table, as points.
+
+    The places are those of the view Map of sememe explore. Tables (.csv,
+    .tsv, .jsonl, .parquet) have the columns word or row, x and y, and
+    cluster with --clusters.
+    """
+    from sememe.models.registry import load_words
+    from sememe.plots.manifold import Manifold, lay_out_beside
+    from sememe.plots.projection import project
+    from sememe.plots.style import FORMATS
+    from sememe.plots.vocabulary import cluster_points, draw_vocabulary, word_points
+    from sememe.storage.tables import table_format, write_table
+
+    if method == "pca" and neighbors:
+        raise OptionError("--neighbors is for --method umap and tsne.")
+    if rows is not None and limit:
+        raise OptionError("--limit is for words, not for --rows.")
+    paths = out or [Path("map.png")]
+    pictures = [path for path in paths if table_format(path, FORMATS)[0] in FORMATS]
+    points = word_points(load_words(model, limit), words) if rows is None else _rows(model, rows)
+    if method == "pca":
+        places_N2, _ = project(points.units_ND)
+    else:
+        Reporter(quiet=quiet).note(f"Placing {len(points.labels):,} points; many take minutes.")
+        manifold = Manifold(method, neighbors or 15, seed)
+        places_N2 = lay_out_beside(points.units_ND, manifold)
+    numbers_N: np.ndarray | None = None
+    names: list[list[str]] = []
+    if clusters:
+        numbers_N, names = cluster_points(points.units_ND, points.labels, clusters)
+    for path in paths:
+        if path not in pictures:
+            kind = "word" if rows is None else "row"
+            found: list[dict[str, Any]] = [
+                {kind: label, "x": x, "y": y}
+                for label, (x, y) in zip(points.labels, places_N2.tolist(), strict=True)
+            ]
+            if numbers_N is not None:
+                found = [own | {"cluster": int(n)} for own, n in zip(found, numbers_N, strict=True)]
+            with write_table(path) as table:
+                table.add(found)
+    if pictures:
+        draw_vocabulary(
+            points.labels, places_N2, pictures, title=title, groups_N=numbers_N,
+            names=[", ".join(near) for near in names], what="words" if rows is None else "rows",
+        )  # fmt: skip
+    _tell(paths, quiet)
+
+
+def _rows(model: str, path: str) -> Points:
+    """The rows of a table as points; those without a vector are left out."""
+    from sememe.explore.rows import OwnRows
+
+    own = OwnRows(path)
+    for note in own.notes:
+        Reporter(quiet=False).note(note)
+    return own.points_by(sememe.load(model, able="embed"))
 
 
 @app.command(
@@ -194,6 +300,7 @@ SENTENCE = "The animal didn't cross the street because it was too tired"
     epilog=examples(
         f'sememe plot attention runs/bert "{SENTENCE}"',
         f'sememe plot attention runs/bert "{SENTENCE}" --layer 2 --head 1 --out it.png',
+        f'sememe plot attention runs/bert "{SENTENCE}" --over rollout',
         'sememe plot attention runs/news "国王喜欢读书。" "他有很多书。" --out pair.svg',
         'sememe plot attention gpt2 "The cat sat on the mat" --layer 5 --head 2 --json',
         'sememe plot attention runs/de "A dog that he had seen ran away." --out order.png',
@@ -222,6 +329,10 @@ def attention(
         int | None,
         typer.Option(min=1, max=10**4, help="Attention head, from 1; default: mean of all heads."),
     ] = None,
+    over: Annotated[
+        Literal["mean", "rollout"] | None,
+        typer.Option(help="All layers and heads: their mean, or attention rollout."),
+    ] = None,
     out: Pictures = None,
     title: Annotated[str, typer.Option(help="Title of the plot.")] = "",
     json: Json = False,
@@ -237,23 +348,30 @@ def attention(
     from sememe import plots
     from sememe.plots.style import spoken
 
+    if over and (layer or head):
+        raise OptionError("--over takes all layers and heads; omit --layer and --head.")
     found = sememe.load(model, able="attention").attention(text, text2)
-    weights_TS = found.of(layer, head)
     num_layers, num_heads = found.weights_LHTS.shape[:2]
-    layer = layer or num_layers
-    of = f"head {head}" if head else f"mean of {num_heads} heads"
+    if over:
+        weights_TS = found.mean() if over == "mean" else found.rollout()
+        name = "mean of all layers and heads" if over == "mean" else "attention rollout"
+    else:
+        weights_TS = found.of(layer, head)
+        layer = layer or num_layers
+        name = f"layer {layer}, " + (f"head {head}" if head else f"mean of {num_heads} heads")
     is_one = num_layers == num_heads == 1
     paths = out or ([] if json else [Path("attention.png")])
     if paths:
         sides = {"segments": found.segments} if found.segments else {"columns": found.source}
         plots.attention(
             found.target, weights_TS, paths, **sides,
-            title=title or ("" if is_one else spoken(f"layer {layer}, {of}")),
+            title=title or ("" if is_one else spoken(name)),
         )  # fmt: skip
     if not json:
         _tell(paths, quiet)
         return
-    told: dict[str, Any] = {"layer": layer, "head": head, "weights": weights_TS.tolist()}
+    told: dict[str, Any] = {"layer": layer, "head": head, "over": over}
+    told["weights"] = weights_TS.tolist()
     if found.translation is None:
         told |= {"tokens": found.tokens, "segments": found.segments}
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from json import dumps
@@ -16,7 +17,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sememe.cli import evaluate
-from sememe.cli.options import Column, Json, Quiet, SkipBad, flag, reading_of
+from sememe.cli.on_cluster import spread_inference
+from sememe.cli.options import (
+    Column,
+    InferenceCluster,
+    Json,
+    Quiet,
+    ResumeParts,
+    SkipBad,
+    flag,
+    paths_of,
+    reading_of,
+)
 from sememe.cli.program import app, echo, examples, is_ascii, print_json, print_scores, remark
 from sememe.cli.row_cells import RowCells, expected_rows
 from sememe.errors import InputError, OptionError
@@ -87,6 +99,8 @@ def predict(
     skip_bad: SkipBad = False,
     encoding: Encoding = None,
     json: Annotated[bool, flag("--json", help="Print one JSON object per line.")] = False,
+    resume: ResumeParts = False,
+    cluster: InferenceCluster = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict labels, scores, tags or answers for each row of a file.
@@ -111,18 +125,33 @@ def predict(
         check_free(out, overwrite=overwrite)
     opened, reading = _opened(model, label_prefix, column, skip_bad, encoding)
     k, has_cells = opened.own_k if k is None else k, out is not None
-    rows = opened.predict_stream(file, k=k, threshold=threshold, has_cells=has_cells, **reading)
-    if out is not None:
-        _write_table(opened, rows, file, k, out, escape_formulas, Reporter(quiet=quiet))
-        return
-    line = partial(opened.prediction_line, k=k, has_chances=prob)
-    if json:
-        to_json = partial(dumps, ensure_ascii=is_ascii())
-        lines = (to_json(p if p is None else opened.prediction_json(p)) for _, p, _ in rows)
-    else:
-        lines = ("" if p is None else line(p) for _, p, _ in rows)
-    while part := list(islice(lines, _LINES_AT_ONCE)):
-        echo("\n".join(part))
+    with _spread(opened, cluster, out, resume, Reporter(quiet=quiet)):
+        rows = opened.predict_stream(file, k=k, threshold=threshold, has_cells=has_cells, **reading)
+        if out is not None:
+            _write_table(opened, rows, file, k, out, escape_formulas, Reporter(quiet=quiet))
+            return
+        line = partial(opened.prediction_line, k=k, has_chances=prob)
+        if json:
+            to_json = partial(dumps, ensure_ascii=is_ascii())
+            lines = (to_json(p if p is None else opened.prediction_json(p)) for _, p, _ in rows)
+        else:
+            lines = ("" if p is None else line(p) for _, p, _ in rows)
+        while part := list(islice(lines, _LINES_AT_ONCE)):
+            echo("\n".join(part))
+
+
+@contextmanager
+def _spread(
+    model: Any, address: str | None, out: Path | None, resume: bool, reporter: Reporter
+) -> Iterator[None]:
+    """Let a fine-tuned network compute on a cluster, and keep its parts."""
+    if model.is_classifier and (address or resume):
+        raise OptionError(
+            "A fastText classifier predicts faster than its lines can be sent: leave out --cluster "
+            "and --resume."
+        )
+    with spread_inference(address, out, resume=resume, progress=reporter):
+        yield
 
 
 def _write_table(
@@ -203,9 +232,14 @@ def labels(
     k: Number = None,
     threshold: Threshold = 0.0,
     label_prefix: Prefix = "__label__",
+    train: Annotated[
+        list[str] | None,
+        typer.Option(help="Training rows, for the scores of baselines; repeatable."),
+    ] = None,
     column: Column = None,
     skip_bad: SkipBad = False,
     encoding: Encoding = None,
+    cluster: InferenceCluster = None,
     json: Json = False,
 ) -> None:
     """Evaluate a classifier or fine-tuned model on labelled rows.
@@ -215,8 +249,13 @@ def labels(
     fine-tuned model gets the metrics of its task.
     """
     opened, reading = _opened(model, label_prefix, column, skip_bad, encoding)
-    scores = opened.evaluate(file, k=k, threshold=threshold, **reading)
+    if train and file == "-":
+        raise OptionError("--train needs rows in a file: standard input cannot be read twice.")
+    with _spread(opened, cluster, None, False, Reporter(quiet=json)):
+        scores = opened.evaluate(file, k=k, threshold=threshold, train=paths_of(train), **reading)
     if json:
         print_json({**scores.to_dict(), "remark": scores.remark})
     else:
         print_scores(scores, Path(file).name)
+        if not train:
+            echo(translate("No baselines: --train names the rows that they learn from."), err=True)

@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 from sememe import __version__
 from sememe.cli.options import flag
+from sememe.cli.remote_paths import as_typed, with_urls
 from sememe.cli.wording import localize, requested, speaking, translated_usage_errors
 from sememe.errors import LookupNote, OptionError, SememeError
 from sememe.localization import VARIABLE, Language, say, translate, translations
@@ -34,16 +35,17 @@ if TYPE_CHECKING:
 
 # The commands by purpose, in the order in which a newcomer needs them; then those of groups.
 PANELS = {
-    "Train": ("ladder", "train", "distill"),
+    "Train": ("ladder", "train", "plan", "distill"),
     "Prepare a corpus": ("clean",),
     "Search and group": ("search", "duplicates", "topics"),
-    "Use word vectors": ("neighbors", "analogy", "similarity", "odd"),
-    "Use language models": ("fill", "next", "generate", "suggest", "translate"),
+    "Use word vectors": ("neighbors", "analogy", "similarity", "odd", "align"),
+    "Use language models": ("fill", "next", "generate", "suggest", "prompt", "translate"),
     "Fine-tune and predict": ("finetune", "predict"),
     "Evaluate and compare": ("evaluate", "compare", "study"),
-    "Look inside": ("plot", "info"),
+    "Look inside": ("explore", "inspect", "plot", "info"),
     "Files": ("embed", "convert"),
     "Serve": ("serve",),
+    "Cluster": ("cluster",),
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _IN_GROUPS = (
@@ -51,9 +53,11 @@ _IN_GROUPS = (
     "ngram", "nnlm", "tokenizer", "bert", "gpt", "seq2seq", "transformer",
     "classify", "pairs", "regress", "choose", "tag", "answer",
     "words", "labels", "glue", "squad", "ner", "texts", "features", "perplexity", "senses",
-    "retrieval", "sts",
+    "retrieval", "sts", "induction",
     "masking", "reversal", "rates",
-    "pca", "heatmap", "positions", "history", "attention",
+    "pca", "map", "heatmap", "positions", "history", "attention",
+    "context", "changes", "prediction", "generation", "step", "film", "masks",
+    "status",
 )  # fmt: skip
 USER_ERROR, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _OUT: ContextVar[Path | None] = ContextVar("out", default=None)
@@ -82,7 +86,7 @@ def is_ascii() -> bool:
 
 def echo(text: Any = "", *, err: bool = False, nl: bool = True) -> None:
     """Print text; words, labels and names in it cannot control the terminal."""
-    typer.echo(shown(str(text)), err=err, nl=nl)
+    typer.echo(shown(as_typed(str(text))), err=err, nl=nl)
 
 
 def print_json(content: Any) -> None:
@@ -116,8 +120,8 @@ def print_table(
     """Print rows as a table on a terminal, and as tab-separated lines in a pipe.
 
     With `always_headed`, a pipe gets the headings too, because its columns would be unclear. On a
-    terminal headings are translated, except the user's own `labels`, and first cells of rows are
-    written as `names` says. A column without a heading is left-aligned.
+    terminal headings are translated, except the user's own `labels`, and cells are written as
+    `names` says. A column without a heading is left-aligned.
     """
     named, *cells = [[_cell(value) for value in row] for row in (headings, *rows)]
     if not sys.stdout.isatty():
@@ -134,8 +138,8 @@ def print_table(
     for index, heading in enumerate(named):
         own = heading if heading in labels else translate(heading)
         table.add_column(Text(own), justify="right" if index and heading else "left")
-    for name, *others in cells:
-        table.add_row(*map(Text, ((names or {}).get(name, name), *others)))
+    for row in cells:
+        table.add_row(*(Text((names or {}).get(cell, cell)) for cell in row))
     console().print(table)
 
 
@@ -147,13 +151,20 @@ def _cell(value: Any) -> str:
 
 def print_scores(scores: Any, name: str) -> None:
     """Print the tables and the metrics of these rows."""
+    from sememe.metrics.baselines import names_beside
+
     for headings, rows, title in scores.tables(name):
         print_table(
             headings,
             rows,
             translate(title),
             always_headed=bool(title),
-            names=translations(f"{average} average" for average in scores.averages),
+            names=translations(
+                [
+                    *(f"{average} average" for average in scores.averages),
+                    *names_beside(scores.baselines, scores.seeds),
+                ]
+            ),
             labels=scores.labels,
         )
     for line in scores.summary(name).splitlines():
@@ -176,7 +187,7 @@ class Ordered(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, its help in the language of the user."""
         found = super().get_command(ctx, cmd_name)
-        return found and localize(found, ctx)
+        return found and with_urls(localize(found, ctx))
 
 
 class Program(Ordered):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.on_cluster import spread_inference
+from sememe.cli.options import InferenceCluster, Json, Quiet, expand, flag
 from sememe.cli.program import app, console, echo, examples, print_json, print_table
 from sememe.errors import OptionError
 from sememe.localization import say
@@ -66,6 +67,10 @@ def search(
     index: Annotated[
         Path | None, typer.Option(help="Index folder; default: in the user's cache.")
     ] = None,
+    resume: Annotated[
+        bool, flag("--resume", help="Keep vectors in INDEX.parts, and continue from them.")
+    ] = False,
+    cluster: InferenceCluster = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -85,15 +90,20 @@ def search(
     if len(texts) == 1 and is_index(texts[0]):
         if index is not None:
             raise OptionError(f"{texts[0]} is an index already: leave out --index.")
+        if cluster is not None or resume:
+            raise OptionError(f"{texts[0]} is an index already: leave out --cluster and --resume.")
         found = Search.load(texts[0], model or None)
         if config not in (SearchConfig(), found.config):
             raise OptionError(
                 f"{texts[0]} is an index already: leave out the options with which it was built."
             )
     else:
-        found = Search.reuse(
-            texts or None, model or None, folder=index, progress=reporter, **asdict(config)
-        )
+        if index is None and (resume or cluster):
+            raise OptionError("--cluster and --resume need --index, the folder to write.")
+        with spread_inference(cluster, index, resume=resume, progress=reporter):
+            found = Search.reuse(
+                texts or None, model or None, folder=index, progress=reporter, **asdict(config)
+            )
         if not model:
             reporter.note("Searching by words only (BM25); --model adds the search by meaning.")
     hits = found.search(

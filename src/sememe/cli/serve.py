@@ -43,6 +43,9 @@ def serve(
 
     def told(url: str) -> None:
         if not quiet:
-            echo(say("Serving {num:,} models at {url}; see {url}/docs.", num=len(models), url=url))
+            text = "Serving {num:,} models at {url}; see {url}/docs."
+            if len(models) == 1:
+                text = "Serving 1 model at {url}; see {url}/docs."
+            echo(say(text, num=len(models), url=url))
 
     start(models, config, told)

@@ -48,7 +48,7 @@ def masking(
     ] = "5,15,40,80",
     resume: training.Resume = False,
     overwrite: training.Overwrite = False,
-    preset: training.Preset = "tiny",
+    preset: training.SomePreset = "tiny",
     tokenizer: training.Tokenizer = None,
     sizes: training.Sizes,
     json: Json = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,6 +30,7 @@ _HARDLY_LEARNED = 0.98  # of the loss of one who guesses
         "sememe train classifier reviews.tsv --column text=review --column label=stars -o r",
         "sememe train classifier train.txt --validation dev.txt --autotune 5m --out runs/best",
         "sememe train classifier train.txt --quantize --cutoff 50000 --retrain --out runs/small",
+        "sememe train classifier train.txt --preset fasttext --out runs/original",
         "sememe train classifier news.txt --language zh --out runs/news",
         "sememe train fasttext --supervised train.txt --out topics.bin",
     ),
@@ -63,11 +65,14 @@ def classifier(
     checkpoint_minutes: training.CheckpointMinutes = 10.0,
     language: Annotated[
         str,
-        typer.Option(help="none: split at whitespace; en: drop punctuation; zh: segment Chinese."),
-    ] = "none",
+        typer.Option(
+            help="auto: words of any language; none: split at whitespace; zh: segment Chinese."
+        ),
+    ] = "auto",
     lowercase: Annotated[
-        bool, flag("--lowercase/--keep-case", help="Convert words to lower case.")
-    ] = False,
+        bool | None,
+        flag("--lowercase/--keep-case", help="Convert words to lower case; default: with auto."),
+    ] = None,
     column: Column = None,
     encoding: Annotated[
         str, typer.Option(help="Encoding of text, jsonl, csv and tsv files.")
@@ -115,20 +120,26 @@ def classifier(
     if out.is_file() and not overwrite:
         raise WriteError(f"{out} exists; choose another name, or --overwrite to replace it.")
     reporter, metrics = Reporter(quiet=quiet), dict[str, Any]()
+    text: dict[str, Any] = {} if lowercase is None else {"lowercase": lowercase}
+    is_file = out.suffix.lower() in (".bin", ".ftz")
+    if language != "auto" or is_file:  # files of Facebook's program have words between blanks
+        text["language"] = "none" if language == "auto" else language
     model = sememe.FastTextClassifier(config).fit(
         train, validation=validation, out=None if out.suffix.lower() == ".ftz" else out,
         progress=reporter,
         start=start, autotune=autotune, metric=metric, resume=resume, overwrite=overwrite,
-        checkpoint_minutes=checkpoint_minutes or math.inf, language=language, lowercase=lowercase,
-        columns=columns_of(column), encoding=encoding, errors=errors,
+        checkpoint_minutes=checkpoint_minutes or math.inf, columns=columns_of(column),
+        encoding=encoding, errors=errors, **text,
     )  # fmt: skip
-    scores = model.evaluate(validation) if validation is not None else None
-    if scores is not None:
-        metrics["validation"] = {**scores.to_dict(), "remark": scores.remark}
     if quantize and not model.is_quantized:  # a finished one that was resumed is
         shrinking["retrain"] = train if retrain else None
-        model = _shrink(model, validation or train, shrinking, metrics, reporter)
+        model = _shrink(model, train, validation, shrinking, metrics, reporter)
         model.save(out)
+    scores = model.evaluate(validation) if validation is not None else None
+    if scores is not None:
+        scores = replace(scores, baselines=list(model.scores.get("baselines", ())))
+    if scores is not None:
+        metrics["validation"] = {**scores.to_dict(), "remark": scores.remark}
     if scores is not None and not json:
         print_scores(scores, "validation")
     _tell(model, out, metrics, as_json=json, quiet=quiet)
@@ -154,12 +165,15 @@ def _checked(out: Path | None, quantize: bool, retrain: bool, shrinking: dict[st
 
 def _shrink(
     model: FastTextClassifier,
-    data: Any,
+    train: list[str],
+    validation: str | None,
     options: dict[str, Any],
     metrics: dict[str, Any],
     reporter: Reporter,
 ) -> FastTextClassifier:
-    small = model.quantize(progress=reporter, **options)
+    """Compress the model; compare F1 on the validation file, or else on the training file."""
+    small = model.quantize(progress=reporter, validation=validation, **options)
+    data = train if validation is None else validation
     before, after = model.evaluate(data).f1, small.evaluate(data).f1
     metrics["quantization"] = {
         "bytes_before": model.weights.nbytes,

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sememe.cli import training
-from sememe.cli.options import Json, Quiet, expand, flag
+from sememe.cli.options import Cluster, Json, Quiet, expand, flag, is_typed
 from sememe.cli.program import examples, needed, print_json, remark
+from sememe.errors import OptionError
 from sememe.examples.masking.config import MaskingConfig
 from sememe.machine import provenance
-from sememe.models.bert.config import BERT_PRESETS, BERTTrainingConfig
+from sememe.models.bert.config import (
+    BERT_PRESETS,
+    OF_RECIPES,
+    BERTTrainingConfig,
+    DistillationConfig,
+    DomainConfig,
+)
 from sememe.models.elmo.config import PRESETS as ELMO_PRESETS, CasedTextSettings, ELMoTrainingConfig
 from sememe.models.gpt.config import GPT_PRESETS, GPTTrainingConfig
 from sememe.models.nnlm.config import PRESETS as NNLM_PRESETS, NNLMTrainingConfig
@@ -22,6 +29,7 @@ from sememe.progress import Reporter
 from sememe.storage.folder import check_replaceable, write_folder
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords.tokenizer import TokenizerConfig
+from sememe.training.lora import LoRAOptions
 
 if TYPE_CHECKING:
     from sememe.tokens.subwords.tokenizer import SubwordTokenizer
@@ -61,11 +69,17 @@ ULMFIT_SIZES = training.sizes(
         "sememe suggest runs/nnlm 'the shape of the '",
     )
 )
-@expand(asked=None, sizes=NNLM_SIZES, preset=NNLM_PRESETS, config="Training", text="Text")
+@expand(
+    asked=None,
+    sizes=NNLM_SIZES,
+    preset=training.or_auto(NNLM_PRESETS),
+    config="Training",
+    text="Text",
+)
 def nnlm(
     *,
     corpus: training.Corpus = None,
-    asked: training.TrainOptions,
+    asked: training.NetworkOptions,
     preset: training.Preset = "tiny",
     ranking: Annotated[
         bool,
@@ -87,11 +101,15 @@ def nnlm(
 
     architecture = "ranking" if ranking else "softmax"
     model = NNLM(
-        preset, architecture=architecture, direct=direct, **sizes.given(), **config.to_dict()
+        training.first(preset),
+        architecture=architecture,
+        direct=direct,
+        **sizes.given(),
+        **config.to_dict(),
     )
-    training.train_network(model, corpus, text, asked)
-    if not asked.json:
-        word = training.example_word(model.vocabulary)
+    trained = training.train_network(model, corpus, text, asked, preset=preset)
+    if trained is not None and not asked.json:
+        word = training.example_word(trained.vocabulary)
         remark(f"Try: sememe neighbors {asked.out} {word}", asked.quiet)
 
 
@@ -104,11 +122,17 @@ def nnlm(
         "sememe train elmo my-texts/ --out runs/mine --preset small --epochs 3 --resume",
     )
 )
-@expand(asked=None, sizes=ELMO_SIZES, preset=ELMO_PRESETS, config="Training", text="Text")
+@expand(
+    asked=None,
+    sizes=ELMO_SIZES,
+    preset=training.or_auto(ELMO_PRESETS),
+    config="Training",
+    text="Text",
+)
 def elmo(
     *,
     corpus: training.Corpus = None,
-    asked: training.TrainOptions,
+    asked: training.NetworkOptions,
     preset: training.Preset = "tiny",
     input: Annotated[
         Literal["characters", "words", "subwords"],
@@ -125,8 +149,8 @@ def elmo(
     """
     from sememe.models.elmo.model import ELMo
 
-    model = ELMo(preset, input=input, **sizes.given(), **config.to_dict())
-    training.train_network(model, corpus, text, asked)
+    model = ELMo(training.first(preset), input=input, **sizes.given(), **config.to_dict())
+    training.train_network(model, corpus, text, asked, preset=preset)
 
 
 @training.app.command(
@@ -139,11 +163,17 @@ def elmo(
         "sememe suggest runs/general 'the most '",
     )
 )
-@expand(asked=None, sizes=ULMFIT_SIZES, preset=ULMFIT_PRESETS, config="Training", text="Text")
+@expand(
+    asked=None,
+    sizes=ULMFIT_SIZES,
+    preset=training.or_auto(ULMFIT_PRESETS),
+    config="Training",
+    text="Text",
+)
 def ulmfit(
     *,
     corpus: training.Corpus = None,
-    asked: training.TrainOptions,
+    asked: training.NetworkOptions,
     start: Annotated[
         Path | None,
         typer.Option(
@@ -151,7 +181,7 @@ def ulmfit(
             help="ULMFiT model to adapt to this corpus; keeps size and vocabulary.",
         ),
     ] = None,
-    preset: Annotated[str, typer.Option(help="Size of a new network.")] = "tiny",
+    preset: training.Preset = "tiny",
     sizes: training.Sizes,
     config: ULMFiTTrainingConfig,
     text: TextSettings,
@@ -167,10 +197,22 @@ def ulmfit(
     """
     from sememe.models.ulmfit.model import ULMFiT
 
-    model = ULMFiT(preset, start=start, **sizes.given(), **config.to_dict())
-    # Without other settings, text is read as for the model to start from.
-    own = None if start is not None and text == TextSettings() else text
-    training.train_network(model, corpus, own, asked)
+    own = {**sizes.given(), **config.to_dict()}
+    model = ULMFiT(training.first(preset), start=start, **own)
+    training.train_network(model, corpus, _text_for(start, text), asked, preset=preset)
+
+
+From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", help="Model folder to continue, also of Hugging Face; keeps size and tokenizer."
+    ),
+]
+
+
+def _text_for(start: Path | None, text: TextSettings) -> TextSettings | None:
+    """The text settings; those of the model to start from, if no others are given."""
+    return None if start is not None and text == TextSettings() else text
 
 
 def _of_all_parts(sizes: training.Sizes) -> dict[str, Any]:
@@ -185,34 +227,66 @@ def _of_all_parts(sizes: training.Sizes) -> dict[str, Any]:
         "sememe train gpt my-texts/ --out runs/mine --preset mini --steps 20000",
         "sememe train gpt news.txt --language zh --out runs/news",
         "sememe train gpt my-texts/ --out runs/mine --preset mini --steps 20000 --resume",
+        "sememe train gpt my-texts/ --from gpt2-folder/ --budget 20m --out runs/adapted",
+        "sememe train gpt my-texts/ --attention alternating --band 64 --length 512 --out runs/mine",
         "sememe train gpt my-texts/ --preview",
     )
 )
 @expand(
-    asked=None, sizes=training.TRANSFORMER_SIZES, preset=GPT_PRESETS, config="Training", text="Text"
+    asked=None,
+    sizes=training.TRANSFORMER_SIZES,
+    preset=training.or_auto(GPT_PRESETS),
+    config="Training",
+    lora="LoRA",
+    text="Text",
 )
 def gpt(
     *,
     corpus: training.Corpus = None,
     mix: training.Mix = None,
-    asked: training.TrainOptions,
+    asked: training.NetworkOptions,
     preview: training.Preview = False,
     preset: training.Preset = "tiny",
     tokenizer: training.Tokenizer = None,
+    start: From = None,
+    attention: Annotated[
+        Literal["dense", "alternating"] | None,
+        typer.Option(
+            help="Dense in every layer, or every second one banded (GPT-3); default: dense.",
+            show_default=False,
+        ),
+    ] = None,
+    band: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            help="Earlier tokens that a banded layer sees; default: 128.",
+            show_default=False,
+        ),
+    ] = None,
     sizes: training.Sizes,
     config: GPTTrainingConfig,
+    lora: LoRAOptions,
     text: TextSettings,
 ) -> None:
     """Train GPT: a left-to-right Transformer language model.
 
     In Python:
-    sememe.GPT(preset="tiny", budget="5m").fit("text.txt").
+    sememe.GPT(preset="tiny", budget="5m").fit("text.txt");
+    --from is its `pretrained`.
     """
     from sememe.models.gpt.model import GPT
 
+    if band is not None and attention != "alternating":
+        raise OptionError("--band needs --attention alternating.")
+    pattern = {"attention": attention, "band": band}
+    given = {name: value for name, value in pattern.items() if value is not None}
+    own = {**_of_all_parts(sizes), **config.to_dict(), **lora.to_dict(), **given}
+    model = GPT(training.first(preset), pretrained=start, **own)
     training.train_network(
-        GPT(preset, **_of_all_parts(sizes), **config.to_dict()), training.by_language(corpus, mix),
-        text, asked, tokenizer=tokenizer, preview=preview,
+        model, training.by_language(corpus, mix), _text_for(start, text), asked,
+        tokenizer=tokenizer, preview=preview, preset=preset,
     )  # fmt: skip
 
 
@@ -223,41 +297,64 @@ def gpt(
         "sememe train bert news.txt --language zh --unit word --out runs/news",
         "sememe train bert my-texts/ --out runs/mine --preset mini --steps 20000 --resume",
         "sememe train bert --mix en=my-texts/ --mix zh=news.txt --out runs/both",
+        "sememe train bert my-texts/ --from roberta-folder/ --budget 20m --out runs/adapted",
+        "sememe train bert my-texts/ --recipe modern --out runs/modern",
+        "sememe train bert my-texts/ --from runs/bert --add-words 500 --out runs/domain",
+        "sememe train bert my-texts/ --teacher runs/large --preset tiny --out runs/student",
         "sememe train bert my-texts/ --unit word --preview",
     )
 )
 @expand(
     asked=None,
     sizes=training.TRANSFORMER_SIZES,
-    preset=BERT_PRESETS,
+    preset=training.or_auto(BERT_PRESETS),
     config="Training",
     masking="Masking",
+    lora="LoRA",
+    domain="Domain",
+    distillation="Distillation",
     text="Text",
 )
 def bert(
     *,
+    context: typer.Context,
     corpus: training.Corpus = None,
     mix: training.Mix = None,
-    asked: training.TrainOptions,
+    asked: training.NetworkOptions,
     preview: training.Preview = False,
     preset: training.Preset = "tiny",
+    recipe: Annotated[
+        Literal["paper", "modern"],
+        typer.Option(help="Default options: the paper's, or later ones that learn more per token."),
+    ] = "paper",
     tokenizer: training.Tokenizer = None,
+    start: From = None,
     sizes: training.Sizes,
     config: BERTTrainingConfig,
     masking: MaskingConfig,
+    lora: LoRAOptions,
+    domain: DomainConfig,
+    distillation: DistillationConfig,
     text: TextSettings,
 ) -> None:
     """Train BERT: a bidirectional masked language model.
 
     In Python:
-    sememe.BERT(preset="tiny", budget="5m").fit("text.txt").
+    sememe.BERT(preset="tiny", budget="5m").fit("text.txt");
+    --from is its `pretrained`.
     """
     from sememe.models.bert.model import BERT
 
-    own = {**_of_all_parts(sizes), **config.to_dict(), **asdict(masking)}
+    own = {**_of_all_parts(sizes), **config.to_dict(), **asdict(masking), **lora.to_dict()}
+    own |= domain.to_dict() | distillation.to_dict()
+    if recipe != "paper":  # what was not typed is the recipe's
+        for name in OF_RECIPES:
+            if not is_typed(context, name):
+                own.pop(name)
+    model = BERT(training.first(preset), pretrained=start, recipe=recipe, **own)
     training.train_network(
-        BERT(preset, **own), training.by_language(corpus, mix), text, asked, tokenizer=tokenizer,
-        preview=preview,
+        model, training.by_language(corpus, mix), _text_for(start, text), asked,
+        tokenizer=tokenizer, preview=preview, preset=preset,
     )  # fmt: skip
 
 
@@ -276,6 +373,7 @@ def tokenizer(
     mix: training.Mix = None,
     out: training.Out = None,
     overwrite: training.Overwrite = False,
+    cluster: Cluster = None,
     json: Json = False,
     quiet: Quiet = False,
     *,
@@ -295,7 +393,9 @@ def tokenizer(
     out = needed(out)
     check_replaceable(out, "tokenizer", overwrite=overwrite)
     texts = training.by_language(corpus, mix)
-    trained = SubwordTokenizer.train(texts, config, text=text, progress=Reporter(quiet=quiet))
+    progress = Reporter(quiet=quiet)
+    with training.on_cluster(cluster, progress):
+        trained = SubwordTokenizer.train(texts, config, text=text, progress=progress)
     facts = _facts(trained)
     known = {"config": config.to_dict(), "text": text.to_dict(), "data": {"train": names_of(texts)}}
     _save(trained, out, {**facts, **known})

@@ -29,7 +29,7 @@ _OF_FILES = ("layout", "columns", "encoding", "errors")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceOptions(training.SavingOptions):
+class SentenceOptions(training.NetworkSaving):
     """What a sentence encoder learns from."""
 
     corpus: Annotated[
@@ -99,12 +99,14 @@ def sentence(
 
     out = needed(asked.out)
     own = SentenceModel(model, **config.to_dict())
-    own.fit(
-        paths_of(asked.corpus), pairs=paths_of(asked.pairs), triplets=paths_of(asked.triplets),
-        dev=asked.dev, columns=columns_of(asked.column) or None, skip_bad=asked.skip_bad,
-        encoding=asked.encoding, out=out, resume=asked.resume, overwrite=asked.overwrite,
-        progress=Reporter(quiet=asked.quiet), **asked.text(),
-    )  # fmt: skip
+    with training.fitted_where(asked) as fit:
+        fit(
+            own, paths_of(asked.corpus), pairs=paths_of(asked.pairs),
+            triplets=paths_of(asked.triplets), dev=asked.dev,
+            columns=columns_of(asked.column) or None, skip_bad=asked.skip_bad,
+            encoding=asked.encoding, out=out, resume=asked.resume, overwrite=asked.overwrite,
+            progress=Reporter(quiet=asked.quiet), **asked.text(),
+        )  # fmt: skip
     metrics = own.history.last()
     if asked.json:
         print_json({"path": str(out), "objective": own.config.objective, "metrics": metrics})

@@ -19,7 +19,6 @@ from sememe.models.translation.config import (
     RecurrentTrainingConfig,
     TranslationTrainingConfig,
 )
-from sememe.progress import Reporter
 
 if TYPE_CHECKING:
     from sememe.models.translation.model import Translator
@@ -38,7 +37,7 @@ Target = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationOptions(training.SavingOptions):
+class TranslationOptions(training.NetworkSaving):
     """Options of the commands that train on pairs of texts."""
 
     dev_source: Annotated[
@@ -66,6 +65,7 @@ def train(
     target: str | None,
     asked: TranslationOptions,
     tokenizer: Path | None,
+    preset: str,
 ) -> None:
     """Fit a translation model with these options, and print the result."""
 
@@ -74,17 +74,20 @@ def train(
         if dev is None:
             raise OptionError("--dev-target needs --dev-source.")
         dev = dev, asked.dev_target
-    out = needed(asked.out)
     columns = dict(named(asked.column, "--column", "source=en"))
-    model.fit(
-        source, target, dev=dev, columns=columns or None, skip_bad=asked.skip_bad,
-        encoding=asked.encoding, tokenizer=tokenizer, out=out, resume=asked.resume,
-        overwrite=asked.overwrite,
-        progress=Reporter(quiet=asked.quiet),
-    )  # fmt: skip
+    reading = {
+        "dev": dev, "columns": columns or None, "skip_bad": asked.skip_bad,
+        "encoding": asked.encoding, "tokenizer": tokenizer,
+    }  # fmt: skip
+    if training.is_planned(model, source, target, **reading):
+        return
+    out = needed(asked.out)
+    model = training.fit_network(model, (source, target), asked, preset=preset, **reading)
     metrics = model.history.last()
     if asked.json:
-        print_json({"path": str(out), "metrics": metrics, "scores": model.scores})
+        print_json(
+            {"path": str(out), "metrics": metrics, "scores": model.scores, **model.told_forecast()}
+        )
         return
     remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
     if "validation_perplexity" in metrics:
@@ -126,7 +129,9 @@ SEQ2SEQ_SIZES = training.sizes(
         "sememe train seq2seq eng-cmn.tsv --lowercase --budget 20m --out runs/zh",
     ),
 )
-@expand(asked=None, sizes=SEQ2SEQ_SIZES, preset=SEQ2SEQ_PRESETS, config="Training")
+@expand(
+    asked=None, sizes=SEQ2SEQ_SIZES, preset=training.or_auto(SEQ2SEQ_PRESETS), config="Training"
+)
 def seq2seq(
     *,
     source: Source,
@@ -159,8 +164,10 @@ def seq2seq(
     from sememe.models.translation.model import Seq2Seq
 
     own = {**sizes.given(), **config.to_dict()}
-    model = Seq2Seq(preset, attention=attention, context=context, cell=cell, **own)
-    train(model, source, target, asked, tokenizer)
+    model = Seq2Seq(
+        training.first(preset, "small"), attention=attention, context=context, cell=cell, **own
+    )
+    train(model, source, target, asked, tokenizer, preset)
 
 
 @training.app.command(
@@ -174,7 +181,12 @@ def seq2seq(
         "runs/base",
     ),
 )
-@expand(asked=None, sizes=training.TRANSFORMER_SIZES, preset=TRANSFORMER_PRESETS, config="Training")
+@expand(
+    asked=None,
+    sizes=training.TRANSFORMER_SIZES,
+    preset=training.or_auto(TRANSFORMER_PRESETS),
+    config="Training",
+)
 def transformer(
     *,
     source: Source,
@@ -199,5 +211,7 @@ def transformer(
     """
     from sememe.models.translation.model import Transformer
 
-    model = Transformer(preset, norm=norm, **sizes.given(), **config.to_dict())
-    train(model, source, target, asked, tokenizer)
+    model = Transformer(
+        training.first(preset, "small"), norm=norm, **sizes.given(), **config.to_dict()
+    )
+    train(model, source, target, asked, tokenizer, preset)

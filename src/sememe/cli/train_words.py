@@ -40,10 +40,12 @@ def train(
     """Fit word vectors with these options, and print the result."""
     from sememe.models.registry import load_words
 
+    if training.is_planned(model, corpus, text=text, phrases=asked.phrases):
+        return
     reporter = Reporter(quiet=asked.quiet)
     out = needed(asked.out)
     training.fit(
-        model, corpus, text, asked, phrases=asked.phrases, progress=reporter,
+        model, corpus, text, asked, phrases=asked.phrases,
         start=load_words(asked.start) if asked.start else None,
         checkpoint_minutes=asked.checkpoint_minutes or math.inf,
         callbacks=_callbacks(asked, reporter),
@@ -91,7 +93,7 @@ def _callbacks(asked: training.Fitting, reporter: Reporter) -> list[Any]:
 def word2vec(
     *,
     corpus: training.Corpus = None,
-    asked: training.Fitting,
+    asked: training.JointFitting,
     preview: Annotated[
         bool,
         flag("--preview", help="Show the first training pairs and one update; train nothing."),
@@ -130,7 +132,7 @@ def fasttext(
         flag("--supervised", help="Train a text classifier; see `sememe train classifier --help`."),
     ] = False,
     *,
-    asked: training.Fitting,
+    asked: training.JointFitting,
     config: FastTextConfig,
     text: TextSettings,
 ) -> None:
@@ -158,7 +160,7 @@ def fasttext(
 def glove(
     corpus: training.Corpus = None,
     *,
-    asked: training.Fitting,
+    asked: training.JointFitting,
     config: GloVeConfig,
     text: TextSettings,
 ) -> None:

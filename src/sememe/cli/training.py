@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sememe.cli.options import Json, Quiet, flag, named
+from sememe.cli.on_cluster import on_cluster
+from sememe.cli.options import Cluster, Json, Quiet, flag, named
 from sememe.cli.program import Ordered, echo, group, needed, print_json, print_result, remark
 from sememe.errors import OptionError
 from sememe.localization import translate
@@ -75,11 +80,27 @@ CheckpointMinutes = Annotated[
 Preview = Annotated[
     bool, flag("--preview", help="Show the first training examples; train nothing.")
 ]
-Preset = Annotated[str, typer.Option(help="Size of the network.")]
+Preset = Annotated[str, typer.Option(help="Size; auto: the best that fits, by a plan.")]
+SomePreset = Annotated[str, typer.Option(help="Size of the network.")]
 Tokenizer = Annotated[
     Path | None,
     typer.Option(help="Tokenizer folder; default: trained on the corpus."),
 ]
+
+
+AUTO = "auto"
+# What to do with a model and its data instead of training: the command `plan` plans there.
+PLANNING: ContextVar[Callable[..., None] | None] = ContextVar("planning", default=None)
+
+
+def or_auto(presets: Iterable[str]) -> dict[str, None]:
+    """The names of presets, and the one that lets a plan choose."""
+    return dict.fromkeys([*presets, AUTO])
+
+
+def first(preset: str, usual: str = "tiny") -> str:
+    """A preset to make a model with; `fit` replaces it by the one that a plan chooses."""
+    return usual if preset == AUTO else preset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +117,47 @@ class SavingOptions:
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(SavingOptions):
     """Options of every command that trains on a corpus."""
+
+    store: Store = None
+    cluster: Cluster = None
+
+
+TrainingCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Train on a Ray cluster: local, auto or ray://HOST:PORT.",
+    ),
+]
+NumWorkers = Annotated[
+    int,
+    typer.Option(help="Training processes on the cluster; 0: one per GPU or node."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSaving(SavingOptions):
+    """Options of every command that trains a network."""
+
+    cluster: TrainingCluster = None
+    num_workers: NumWorkers = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a number out of its range, or one that nothing reads."""
+        check_num_workers(self)
+
+
+def check_num_workers(asked: NetworkSaving | JointFitting) -> None:
+    """Refuse a number of workers out of its range, or without a cluster."""
+    check_ranges(asked, num_workers=(0, 100_000))
+    if asked.num_workers and asked.cluster is None:
+        raise OptionError("--num-workers is about a cluster: give --cluster, too.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions(NetworkSaving):
+    """Options of every command that trains a network on a corpus."""
 
     store: Store = None
 
@@ -138,6 +200,19 @@ class Fitting(Counting):
         super().__post_init__()
         most = (0, 10**15)
         check_ranges(self, checkpoint_minutes=most, evaluate_every=most, early_stopping=most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointFitting(Fitting):
+    """The options of the commands whose word vectors several workers train together."""
+
+    cluster: TrainingCluster = None
+    num_workers: NumWorkers = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a number out of its range before any work is done."""
+        super().__post_init__()
+        check_num_workers(self)
 
 
 class Sizes:
@@ -187,14 +262,54 @@ def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:
 
 def fit(
     model: Any, corpus: Any, text: TextSettings | None, asked: TrainOptions, **more: Any
-) -> None:
-    """Fit a model with the options of all commands that learn from a corpus, and with more."""
+) -> Any:
+    """Fit a model with the options of all commands that learn from a corpus; returns the model."""
+    num_workers = getattr(asked, "num_workers", 0)
+    with on_cluster(asked.cluster, Reporter(quiet=asked.quiet), num_workers):
+        return fit_on(model, (corpus,), asked, text=text, store=asked.store, **more)
 
-    model.fit(
-        corpus, text=text, store=asked.store, out=asked.out, resume=asked.resume,
-        overwrite=asked.overwrite,
-        **{"progress": Reporter(quiet=asked.quiet)} | more,
+
+def fit_on(
+    model: Any, data: tuple[Any, ...], asked: SavingOptions, *, preset: str = "", **more: Any
+) -> Any:
+    """Fit a model on data; with the preset auto, a plan chooses its size first."""
+    from sememe.planning.planned import compared, fit_planned
+
+    fitted = fit_planned(
+        model, data, is_auto=preset == AUTO, quiet=asked.quiet, out=asked.out,
+        resume=asked.resume, overwrite=asked.overwrite, **more,
     )  # fmt: skip
+    if line := compared(fitted):
+        remark(line, asked.quiet or asked.json)
+    return fitted
+
+
+def fit_network(
+    model: Any, data: tuple[Any, ...], asked: NetworkSaving, *, preset: str = "", **more: Any
+) -> Any:
+    """Fit a network on data, in this process or by the workers that --cluster names."""
+    with fitted_where(asked) as fit:
+        return fit_on(model, data, asked, preset=preset, fit=fit, **more)
+
+
+@contextmanager
+def fitted_where(asked: NetworkSaving) -> Iterator[Callable[..., Any]]:
+    """Yield what fits a model on data: its own `fit`, or the workers that --cluster names."""
+    if asked.cluster is None:  # and Ray is not needed
+        yield lambda model, *data, **more: model.fit(*data, **more)
+        return
+    with on_cluster(asked.cluster, Reporter(quiet=asked.quiet)):
+        from sememe.cluster.networks import fit_on_workers
+
+        yield partial(fit_on_workers, num_workers=asked.num_workers)
+
+
+def is_planned(model: Any, *data: Any, **more: Any) -> bool:
+    """Whether the training is to be planned only, which is done here."""
+    planning = PLANNING.get()
+    if planning is not None:
+        planning(model, *data, **more)
+    return planning is not None
 
 
 def print_vectors(
@@ -229,31 +344,42 @@ def train_network(
     model: Any,
     corpus: Any,
     text: TextSettings | None,
-    asked: TrainOptions,
+    asked: NetworkOptions,
     *,
+    preset: str = "",
     preview: bool = False,
     **more: Any,
-) -> None:
-    """Fit a language model with these options, or show examples; say how it went."""
+) -> Any:
+    """Fit a language model with these options, say how it went, and return it.
+
+    Or show examples, or the plan, and return None.
+    """
+    if is_planned(model, corpus, text=text, **more):
+        return None
     if preview:
         _show_examples(model, corpus, asked, text=text, **more)
-        return
+        return None
     out = needed(asked.out)
-    fit(model, corpus, text, asked, **more)
+    model = fit_network(
+        model, (corpus,), asked, text=text, store=asked.store, preset=preset, **more
+    )
     metrics = model.history.last()
     if asked.json:
         sizes = {name: size for name, size in model.manifest().items() if name == "words"}
-        print_json({"path": str(out), **sizes, "metrics": metrics})
-        return
-    remark(f"Saved {type(model).__name__} {model.preset} to {out}", asked.quiet)
+        print_json({"path": str(out), **sizes, "metrics": metrics, **model.told_forecast()})
+        return model
+    remark(f"Saved {model.title} to {out}", asked.quiet)
     for line in summary(metrics):
         echo(translate(line))
+    return model
 
 
-def _show_examples(model: Any, corpus: Any, asked: TrainOptions, **more: Any) -> None:
+def _show_examples(model: Any, corpus: Any, asked: NetworkOptions, **more: Any) -> None:
     from sememe.examples.batches import render
 
-    shown = model.preview(corpus, store=asked.store, progress=Reporter(quiet=asked.quiet), **more)
+    progress = Reporter(quiet=asked.quiet)
+    with on_cluster(asked.cluster, progress):
+        shown = model.preview(corpus, store=asked.store, progress=progress, **more)
     print_result([asdict(row) for row in shown], render(shown), asked.json)
 
 
@@ -301,6 +427,12 @@ def _lines(own: dict[str, Any]) -> list[str]:
                 f"{own[f'{name}_loss']:.3f} (by frequency alone: {own['unigram_loss']:.3f}), "
                 f"perplexity {own['perplexity']:,.1f}"
             )
+    if "replaced_accuracy" in own:
+        lines.append(
+            f"replaced tokens: {own['replaced_accuracy']:.1%} right (always the same answer: "
+            f"{own['replaced_baseline']:.1%}), {own.get('replaced_recall', 0.0):.1%} of the "
+            "replaced ones found"
+        )
     if "next_accuracy" in own:
         lines.append(
             f"next sentences: {own['next_accuracy']:.1%} right "

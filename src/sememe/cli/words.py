@@ -129,19 +129,40 @@ def analogy(
         print_table(("word", "score"), found, title=title)
 
 
-@app.command(epilog=examples("sememe similarity runs/ladder/models/skipgram row column"))
+@app.command(
+    epilog=examples(
+        "sememe similarity runs/ladder/models/skipgram row column",
+        "sememe similarity runs/ladder/models/skipgram row column array tensor --matrix",
+    )
+)
 def similarity(
     model: Model,
-    a: Annotated[str, typer.Argument(metavar="A", help="First word.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Second word.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORD", help="Two words; with --matrix, two or more.")
+    ],
+    matrix: Annotated[
+        bool, flag("--matrix", help="Print the similarity of every pair as a matrix.")
+    ] = False,
     limit: Limit = None,
     json: Json = False,
 ) -> None:
     """Print the cosine similarity of two words."""
     from sememe.models.registry import load_words
 
-    score = load_words(model, limit).similarity(a, b)
-    print_result({"a": a, "b": b, "similarity": score}, f"{score:.4f}", json)
+    if len(words) < 2 or (len(words) > 2 and not matrix):
+        raise OptionError("Give two words; with --matrix, two or more.")
+    vectors = load_words(model, limit)
+    if not matrix:
+        a, b = words
+        score = vectors.similarity(a, b)
+        print_result({"a": a, "b": b, "similarity": score}, f"{score:.4f}", json)
+        return
+    rows = [vectors.similarities(word, words).tolist() for word in words]
+    if json:
+        print_json({"words": words, "similarities": rows})
+    else:
+        table = [[word, *row] for word, row in zip(words, rows, strict=True)]
+        print_table(["", *words], table, always_headed=True, labels=words)
 
 
 @app.command(epilog=examples("sememe odd runs/ladder/models/skipgram red green blue matrix"))

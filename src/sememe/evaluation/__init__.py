@@ -9,8 +9,10 @@ from sememe.machine import lazily
 if TYPE_CHECKING:
     from sememe.evaluation.comparing import Comparison, compare_predictions, compare_tasks
     from sememe.evaluation.features import FeaturesResult, compare_features
+    from sememe.evaluation.induction import InductionResult, evaluate_induction
     from sememe.evaluation.outcomes import Outcome
     from sememe.evaluation.perplexity import evaluate_perplexity
+    from sememe.evaluation.prompting import PromptResult, evaluate_prompts
     from sememe.evaluation.results import Score, WordsResult
     from sememe.evaluation.retrieval import RetrievalResult, RetrievalSet, evaluate_retrieval
     from sememe.evaluation.rows import RunSettings
@@ -39,7 +41,9 @@ _HOMES = {
     "FamilyResult": "suites",
     "FeaturesResult": "features",
     "GLUEResult": "suites",
+    "InductionResult": "induction",
     "Outcome": "outcomes",
+    "PromptResult": "prompting",
     "RetrievalResult": "retrieval",
     "RetrievalSet": "retrieval",
     "RunSettings": "rows",
@@ -54,10 +58,12 @@ _HOMES = {
     "evaluate_antonyms": "words",
     "evaluate_glue": "suites",
     "evaluate_groups": "words",
+    "evaluate_induction": "induction",
     "evaluate_ner": "suites",
     "evaluate_odd": "words",
     "evaluate_pairs": "words",
     "evaluate_perplexity": "perplexity",
+    "evaluate_prompts": "prompting",
     "evaluate_retrieval": "retrieval",
     "evaluate_senses": "senses",
     "evaluate_squad": "suites",
@@ -71,7 +77,9 @@ __all__ = [
     "FamilyResult",
     "FeaturesResult",
     "GLUEResult",
+    "InductionResult",
     "Outcome",
+    "PromptResult",
     "RetrievalResult",
     "RetrievalSet",
     "RunSettings",
@@ -86,10 +94,12 @@ __all__ = [
     "evaluate_antonyms",
     "evaluate_glue",
     "evaluate_groups",
+    "evaluate_induction",
     "evaluate_ner",
     "evaluate_odd",
     "evaluate_pairs",
     "evaluate_perplexity",
+    "evaluate_prompts",
     "evaluate_retrieval",
     "evaluate_senses",
     "evaluate_squad",

@@ -2,16 +2,31 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from sememe.contract import KINDS
 from sememe.errors import ArtifactError, InputError, OptionError
-from sememe.evaluation.results import package_version, plain
-from sememe.evaluation.rows import gold_of, said_of
-from sememe.evaluation.scoring import METRICS, task_kinds
-from sememe.metrics import McNemar, PairedBootstrap, are_chinese, mcnemar, paired_bootstrap
+from sememe.evaluation.results import (
+    ResultTable,
+    SystemRow,
+    format_percents,
+    format_score,
+    package_version,
+    plain,
+)
+from sememe.evaluation.scoring import task_kinds
+from sememe.metrics import (
+    Interval,
+    McNemar,
+    PairedBootstrap,
+    are_chinese,
+    mcnemar,
+    paired_bootstrap,
+)
+from sememe.metrics.baselines import NO_SEED, ONE_SEED, BaselineScore, baselines_of
+from sememe.metrics.by_name import METRICS, gold_of, interval_of, said_of
 from sememe.storage.folder import parse_json
 from sememe.text.sources import read_utf8
 
@@ -40,6 +55,9 @@ class Comparison:
     mcnemar: McNemar | None
     test: Test
     seed: int
+    intervals: tuple[Interval, Interval]  # of both scores over the rows
+    seeds: tuple[str, str] = (ONE_SEED, ONE_SEED)  # the runs that they are from
+    baselines: list[dict[str, Any]] = field(default_factory=list)  # see metrics.BaselineScore
 
     @property
     def p_value(self) -> float:
@@ -70,6 +88,26 @@ class Comparison:
             f"{self.num_rows:,} rows ({chance})."
         )
 
+    def table(self) -> ResultTable:
+        """Both models and the baselines, with their intervals over the rows and their seeds."""
+        own = zip(
+            (self.first, self.second), (self.bootstrap.first, self.bootstrap.second),
+            self.intervals, self.seeds, strict=True,
+        )  # fmt: skip
+        rows = [
+            SystemRow(name, [format_score(100 * score, digits=2), format_percents(bounds), seeds])
+            for name, score, bounds, seeds in own
+        ]
+        for one in self.baselines:
+            if one["score"] is not None:
+                score = format_score(100 * one["score"], digits=2)
+                rows.append(
+                    SystemRow(one["name"], [score, format_percents(one["interval"]), NO_SEED])
+                )
+        notes = [one["why"] for one in self.baselines if one["why"]]
+        headings = ("system", self.metric.replace("_", " "), "95 % interval", "seeds")
+        return ResultTable(title="", headings=headings, rows=rows, notes=notes)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON."""
         return plain(
@@ -79,6 +117,9 @@ class Comparison:
                 "metric": self.metric,
                 "num_rows": self.num_rows,
                 "scores": [self.bootstrap.first, self.bootstrap.second],
+                "score_intervals": self.intervals,
+                "seeds": self.seeds,
+                "baselines": self.baselines,
                 "difference": self.bootstrap.difference,
                 "interval": self.bootstrap.interval,
                 "bootstrap_p_value": self.bootstrap.p_value,
@@ -132,6 +173,10 @@ def compare_predictions(
         mcnemar=mcnemar(a > 0.5, b > 0.5) if chosen.is_right_or_wrong else None,
         test=test or "bootstrap",
         seed=seed,
+        intervals=(
+            interval_of(metric, gold, first, positive, seed=seed),
+            interval_of(metric, gold, second, positive, seed=seed),
+        ),
     )
 
 
@@ -140,12 +185,16 @@ def compare_tasks(
     second: str | Path,
     data: Any,
     *,
+    train: Any = None,
     metric: str = "",
     on_note: Callable[[str], None] = lambda _: None,
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Run two fine-tuned models on the rows of `data` and compare their predictions."""
+    """Run two fine-tuned models on the rows of `data` and compare their predictions.
+
+    `train`, the rows that they learned from, adds the scores of baselines that learn from the same.
+    """
     kinds = _kinds(Path(first), Path(second), (reading or {}).get("columns"))
     if kinds[0] != kinds[1]:
         raise InputError(
@@ -165,8 +214,16 @@ def compare_tasks(
         metric = _metric_for(gold) if kind == "answer" else DEFAULTS[kind]
         metric = metric if tasks[0].own_k else "micro_f1"
     said = [said_of(kind, task.predict_rows(rows)) for task in tasks]
-    return compare_predictions(
+    found = compare_predictions(
         gold, *said, metric=metric, names=_names(str(first), str(second)), **options
+    )
+    beside: list[BaselineScore] = []
+    if train is not None:
+        taught = tasks[0].read(train, labelled=True, on_note=on_note, **(reading or {}))
+        positive = options.get("positive", "1")
+        beside = baselines_of(kind, taught).scores(rows, gold, metric, positive)
+    return replace(
+        found, seeds=(tasks[0].seeds, tasks[1].seeds), baselines=[one.to_dict() for one in beside]
     )
 
 

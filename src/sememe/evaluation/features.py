@@ -6,10 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from sememe import plots
+from sememe.errors import OptionError
 from sememe.evaluation.benchmarks.published import BERT, FEATURES, FINE_TUNED_F1
 from sememe.evaluation.finetuning import run_benchmark
 from sememe.evaluation.outcomes import Outcome, ours_note
-from sememe.evaluation.results import PUBLISHED_MARK, ResultTable, SystemRow, format_score, plain
+from sememe.evaluation.results import (
+    PUBLISHED_MARK,
+    ResultTable,
+    SystemRow,
+    format_percents,
+    format_score,
+    plain,
+)
 from sememe.evaluation.rows import Holdings, RunSettings
 from sememe.models.registry import opened
 from sememe.plots.style import Paths
@@ -57,15 +65,27 @@ class FeaturesResult:
             SystemRow(
                 TITLES[name],
                 [
-                    *(outcome.parts[part].format_score(metric) for part in parts),
+                    *(
+                        cell
+                        for part in parts
+                        for cell in (
+                            outcome.parts[part].format_score(metric),
+                            outcome.parts[part].format_interval(metric),
+                        )
+                    ),
                     format_score(printed[name]),
                 ],
             )
             for name, outcome in self.outcomes.items()
         ]
+        rows += _baseline_rows(first, parts)
         return ResultTable(
             title=f"{first.description.title}: entity F1 by the layers that a tagger reads",
-            headings=["layers", *parts, f"BERT base, dev {PUBLISHED_MARK}"],
+            headings=[
+                "layers",
+                *(cell for part in parts for cell in (part, "95 % interval")),
+                f"BERT base, dev {PUBLISHED_MARK}",
+            ],
             rows=rows,
             notes=[
                 f"{PUBLISHED_MARK} published, not measured here: {BERT}, Table 7, CoNLL-2003.",
@@ -89,6 +109,17 @@ class FeaturesResult:
         )
 
 
+def _baseline_rows(outcome: Outcome, parts: Sequence[str]) -> list[SystemRow]:
+    """The baselines, which are the same whatever the tagger reads."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        for one in outcome.parts[part].baselines:
+            if one["score"] is not None:
+                cells = [format_score(100 * one["score"]), format_percents(one["interval"])]
+                found[one["name"]] = found.get(one["name"], []) + cells
+    return [SystemRow(name, [*cells, ""]) for name, cells in found.items()]
+
+
 def compare_features(
     model: str | Path,
     holdings: Holdings,
@@ -103,12 +134,22 @@ def compare_features(
     The default is the six choices of the paper, without those of four layers if there are fewer.
     """
     outcomes = {}
-    if not choices:
-        # Layer 0 is the input vectors.
-        is_shallow = 1 < len(opened(model).layer_widths) <= 4
-        choices = [name for name in CHOICES if not (is_shallow and name.endswith("four"))]
-        if is_shallow:
-            reporter.note("The network has fewer than four layers; choices of four are left out.")
+    num_layers = len(opened(model).layer_widths) - 1  # without the input vectors
+    is_shallow = 0 < num_layers < 4
+    possible = [name for name in CHOICES if not (is_shallow and name.endswith("four"))]
+    if is_shallow:
+        if refused := [name for name in choices if name not in possible]:
+            raise OptionError(
+                f"{refused[0]} needs four layers, and this network has {num_layers}; it offers "
+                f"{', '.join(possible)}."
+            )
+        before = "the input vectors" if num_layers == 1 else f"layer {num_layers - 1}"
+        reporter.note(
+            f"This network is shallow: first is its input vectors, second-to-last {before}, last "
+            f"layer {num_layers}, sum-all their sum. Choices of four layers need four and are left "
+            "out; few layers differ less than the twelve of the paper."
+        )
+    choices = choices or possible
     for choice in [*choices, *([FINE_TUNED] if with_fine_tuning else [])]:
         options = dict(settings.options)
         if choice != FINE_TUNED:

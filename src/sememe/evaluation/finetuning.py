@@ -11,16 +11,21 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sememe.contract import KINDS
+from sememe.errors import OptionError
 from sememe.evaluation.benchmarks import Benchmark
 from sememe.evaluation.outcomes import Outcome, PartScores
-from sememe.evaluation.rows import BenchmarkRows, Holdings, RunSettings, gold_of, prepare, said_of
+from sememe.evaluation.rows import BenchmarkRows, Holdings, RunSettings, prepare
 from sememe.evaluation.scoring import score_finished, score_task, task_kinds
 from sememe.examples.labelled.rows import LabelledRows
 from sememe.machine import imported, provenance
+from sememe.metrics import Interval
+from sememe.metrics.baselines import baselines_of
+from sememe.metrics.by_name import gold_of, interval_of, said_of
 from sememe.models.registry import load
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import read_json, write_file, write_json, write_text
@@ -76,6 +81,8 @@ def run_benchmark(
             },
             num_rows=len(rows),
             num_skipped=rows.num_skipped,
+            intervals=_intervals(benchmark, rows, [record["said"][part] for record in records]),
+            baselines=_baselines(benchmark, prepared, rows, settings),
         )
         for part, rows in prepared.parts.items()
     }
@@ -93,12 +100,37 @@ def run_benchmark(
         parts=parts,
         num_train=len(prepared.train) if prepared.train is not None else 0,
         seconds=sum(record["seconds"] for record in records) or time.monotonic() - begun_s,
-        options={} if run is None else run.options,
+        options={} if run is None else {**run.options, **records[0].get("chosen", {})},
         files=prepared.files,
         notes=_notes(benchmark, prepared, settings),
         details=[record["details"] for record in records if record["details"]],
         provenance=provenance(),
     )
+
+
+def _intervals(
+    benchmark: Benchmark, rows: Sequence[Any], said: Sequence[Sequence[Any]]
+) -> dict[str, Interval]:
+    """The interval of each metric over the rows; of several seeds, the mean of their bounds."""
+    gold = gold_of(benchmark.kind, rows)
+    found = {}
+    for metric in benchmark.metrics:
+        bounds = [interval_of(metric, gold, own, benchmark.positive) for own in said]
+        found[metric] = Interval(*(float(sum(own) / len(own)) for own in zip(*bounds, strict=True)))
+    return found
+
+
+def _baselines(
+    benchmark: Benchmark, prepared: BenchmarkRows, rows: Sequence[Any], settings: RunSettings
+) -> list[dict[str, Any]]:
+    """The scores of baselines that learned from the same training rows, if there are any."""
+    if prepared.learnable is None or not settings.baselines:
+        return []
+    gold = gold_of(benchmark.kind, rows)
+    own = baselines_of(benchmark.kind, prepared.learnable)
+    return [
+        one.to_dict() for one in own.scores(rows, gold, benchmark.main_metric, benchmark.positive)
+    ]
 
 
 def _main(record: Mapping[str, Any], benchmark: Benchmark) -> float:
@@ -133,6 +165,11 @@ class _BenchmarkRun:
             wanted = self.options.get("length", self.task.config_class().length)
             longest = load(model).describe().get("config", {}).get("max_length")
             self.options["length"] = min(wanted, longest or wanted)
+        if settings.recipe and settings.choose_on_dev:
+            raise OptionError(
+                "The recipe small-data chooses on held-out training rows: leave out choose_on_dev."
+            )
+        self._searched: dict[str, Any] | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """The record of each seed."""
@@ -144,7 +181,7 @@ class _BenchmarkRun:
 
     def _record(self, seed: int, best: float | None) -> dict[str, Any]:
         """Fine-tune and score with one seed, or reuse the record of an earlier run."""
-        name, place, key = self.benchmark.name, self._place(seed), self._key(seed)
+        name, place, key = self.benchmark.name, self._place_of(f"seed-{seed}"), self._key(seed)
         if place is not None and place.is_file():
             kept = read_json(place)
             if isinstance(kept, dict) and kept.get("key") == key and kept.keys() >= _KEPT:
@@ -154,6 +191,7 @@ class _BenchmarkRun:
         begun_s = time.monotonic()
         task = self._fitted(seed)
         record = {"key": key, "seed": seed, **score_task(task, self.benchmark, self.prepared)}
+        record["chosen"] = self._chosen()
         # Test sets are large: only a seed that may be the best one predicts them.
         record["unlabelled"] = {}
         if place is not None and (best is None or _main(record, self.benchmark) > best):
@@ -163,10 +201,10 @@ class _BenchmarkRun:
             write_json(place, record)
         return record
 
-    def _place(self, seed: int) -> Path | None:
-        """The path of a seed's record."""
+    def _place_of(self, name: str) -> Path | None:
+        """The path of the record of a seed, or of the search."""
         out = self.settings.out
-        return None if out is None else out / self.benchmark.name / f"seed-{seed}.json"
+        return None if out is None else out / self.benchmark.name / f"{name}.json"
 
     def _answers(self, task: Task) -> dict[str, Any]:
         """A task's predictions for the test sets, and the hash of their rows."""
@@ -190,13 +228,33 @@ class _BenchmarkRun:
             "the test files were not saved."
         )
         record |= self._answers(self._fitted(seed))
-        place = self._place(seed)
+        place = self._place_of(f"seed-{seed}")
         assert place is not None
         write_json(place, record)
 
+    def _chosen(self) -> dict[str, Any]:
+        """The options that the recipe finds on held-out training rows; searched once."""
+        if not self.settings.recipe:
+            return {}
+        if self._searched is None:
+            own = self.task(self.model).metric_names([]).items()
+            metric = next((name for name, known in own if known == self.benchmark.main_metric), "")
+            options = {"metric": metric, **self.options}
+            record = self._place_of("search")
+            searched = imported("sememe.tasks.small_data", "search")(
+                lambda more: self.task(self.model, **options | more), self.prepared.train,
+                kept=read_json(record) if record is not None and record.is_file() else None,
+                record=record, reporter=self.reporter,
+            )  # fmt: skip
+            self.reporter.note(f"Recipe small-data: {searched}.")
+            self._searched = searched.options
+        return self._searched
+
     def _fitted(self, seed: int) -> Task:
-        task: Task = self.task(self.model, **self.options, seed=seed)
-        task.config = task.config.one_of_several(f"{self.benchmark.name}/seed-{seed}")
+        task: Task = self.task(self.model, **self.options | self._chosen(), seed=seed)
+        task.config = replace(
+            task.config.one_of_several(f"{self.benchmark.name}/seed-{seed}"), baselines=False
+        )
         return task.fit(self.prepared.train, dev=self._choosers(), progress=self.reporter)
 
     def _choosers(self) -> Any:
@@ -215,7 +273,7 @@ class _BenchmarkRun:
         facts = [
             str(model.resolve()), stamps, benchmark.name, benchmark.metrics, seed,
             self.settings.choose_on_dev, _rows_hash((prepared.train, *prepared.parts.values())),
-            sorted(self.options.items()),
+            sorted(self.options.items()), *([self.settings.recipe] if self.settings.recipe else []),
         ]  # fmt: skip
         return hashlib.blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
 
@@ -242,6 +300,12 @@ def _notes(benchmark: Benchmark, prepared: BenchmarkRows, settings: RunSettings)
             if counts:
                 shares.append(f"{part} {max(counts.values()) / counts.total():.1%}")
         notes.append(f"The most frequent label alone: {', '.join(shares)}.")
+    if prepared.learnable is None:
+        notes.append("No baselines: there are no training rows for them.")
+    if len(settings.seeds) > 1:
+        notes.append("95 % intervals are over the rows: the mean of the bounds of all seeds.")
+    elif prepared.parts:
+        notes.append("95 % intervals are over the rows.")
     return notes
 
 

@@ -13,13 +13,14 @@ from sememe.evaluation.results import (
     PUBLISHED_MARK,
     ResultTable,
     SystemRow,
+    format_percents,
     format_score,
     format_spread,
     gain_cells,
     plain,
 )
-from sememe.evaluation.scoring import METRICS
-from sememe.metrics import Spread, spread
+from sememe.metrics import Interval, Spread, spread
+from sememe.metrics.by_name import METRICS
 from sememe.progress import FEW
 
 _HEADINGS = {"f1": "F1", "exact": "EM"}
@@ -39,6 +40,9 @@ class PartScores:
     metrics: dict[str, list[float]]
     num_rows: int
     num_skipped: int = 0
+    # The 95 % interval over the rows; with several seeds, the mean of their bounds.
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    baselines: list[dict[str, Any]] = field(default_factory=list)  # of the main metric
 
     @property
     def coverage(self) -> float:
@@ -57,13 +61,22 @@ class PartScores:
         """A metric as tables show it."""
         return format_spread(self.spread(metric), self.num_rows)
 
+    def format_interval(self, metric: str) -> str:
+        """The interval of a metric as tables show it, in percent."""
+        return format_percents(self.intervals.get(metric))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON."""
         return {
             "metrics": {
-                name: {**self.spread(name)._asdict(), "by_seed": values}
+                name: {
+                    **self.spread(name)._asdict(),
+                    "by_seed": values,
+                    "interval": self.intervals.get(name),
+                }
                 for name, values in self.metrics.items()
             },
+            "baselines": self.baselines,
             "num_rows": self.num_rows,
             "num_skipped": self.num_skipped,
             "coverage": self.coverage,
@@ -136,6 +149,12 @@ class Outcome:
                         metric: [math.nan if x is None else float(x) for x in own["by_seed"]]
                         for metric, own in part["metrics"].items()
                     },
+                    intervals={
+                        metric: Interval(*map(float, own["interval"]))
+                        for metric, own in part["metrics"].items()
+                        if own.get("interval")
+                    },
+                    baselines=list(part.get("baselines") or ()),
                     num_rows=int(part["num_rows"]),
                     num_skipped=int(part["num_skipped"]),
                 )
@@ -184,12 +203,14 @@ def benchmark_table(outcomes: Sequence[Outcome]) -> ResultTable:
             [
                 row.split,
                 *(format_score(row.scores.get(short)) for short in shorts),
+                "",
                 *gain_cells(baselines.get(row.split), row.scores.get(main)),
             ],
             is_published=True,
         )
         for row in description.published
     ]
+    rows += _baseline_rows(outcomes[-1], metrics, baselines)
     for outcome in outcomes:
         for part, scores in outcome.parts.items():
             mean = 100 * scores.spread(description.main_metric).mean
@@ -199,16 +220,34 @@ def benchmark_table(outcomes: Sequence[Outcome]) -> ResultTable:
                     [
                         part,
                         *map(scores.format_score, metrics),
+                        scores.format_interval(description.main_metric),
                         *gain_cells(baselines.get(part), mean),
                     ],
                 )
             )
     return ResultTable(
         title=f"{outcomes[-1].title or description.title} ({description.name})",
-        headings=["system", "set", *headings, "gain", "error reduction"],
+        headings=["system", "set", *headings, "95 % interval", "gain", "error reduction"],
         rows=rows,
         notes=list(_notes(outcomes[-1])),
     )
+
+
+def _baseline_rows(
+    outcome: Outcome, metrics: Sequence[str], gains_from: Mapping[str, float]
+) -> list[SystemRow]:
+    """The baselines of each set of rows, which have the main metric alone."""
+    main = outcome.description.main_metric
+    rows = []
+    for part, scores in outcome.parts.items():
+        for one in scores.baselines:
+            if one["score"] is not None:
+                score = 100 * one["score"]
+                cells = [format_score(score) if name == main else "–" for name in metrics]
+                gains = gain_cells(gains_from.get(part), score)
+                interval = format_percents(one["interval"])
+                rows.append(SystemRow(one["name"], [part, *cells, interval, *gains]))
+    return rows
 
 
 def _baselines(outcomes: Sequence[Outcome]) -> dict[str, float]:
@@ -246,7 +285,7 @@ def ours_note(outcome: Outcome) -> str:
     num_seeds = len(outcome.seeds)
     seeds = f"seeds {', '.join(map(str, outcome.seeds))}" if num_seeds else "as it was fine-tuned"
     if num_seeds == 1:
-        seeds = f"seed {outcome.seeds[0]}"
+        seeds = f"one seed ({outcome.seeds[0]})"
     learned = f"{outcome.num_train:,} training rows; " if outcome.num_train else ""
     mean = "; mean ± standard deviation" if num_seeds > 1 else ""
     version = outcome.provenance.get("versions", {}).get("sememe", "")

@@ -84,6 +84,13 @@ def format_spread(found: Spread, num: int = FEW) -> str:
     return marked(mean + deviation, num)
 
 
+def format_percents(interval: Sequence[float] | None) -> str:
+    """An interval in percent as tables show it."""
+    if interval is None or not all(map(math.isfinite, interval)):
+        return "–"
+    return " – ".join(format_score(100 * bound) for bound in interval)
+
+
 def gain_cells(baseline: float | None, score: float | None) -> tuple[str, str]:
     """Absolute gain and relative error reduction in percent, or nothing without a baseline."""
     if baseline is None or score is None or not math.isfinite(baseline + score):

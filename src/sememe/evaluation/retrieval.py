@@ -30,6 +30,7 @@ from sememe.evaluation.results import (
 from sememe.examples.docstring_tasks import Split, docstring_pairs
 from sememe.metrics import Interval, PairedBootstrap, mean_interval, paired_bootstrap
 from sememe.metrics.retrieval import Ranking, score_rankings
+from sememe.models.inference import embed_parts
 from sememe.models.registry import opened
 from sememe.progress import Reporter, as_reporter
 from sememe.search.lexical import BM25
@@ -366,8 +367,8 @@ def _dense(model: Any, data: RetrievalSet, reporter: Reporter, name: str) -> lis
 
 def _embedded(model: Any, texts: Iterable[str], role: str) -> Iterator[np.ndarray]:
     waiting = iter(texts)
-    while part := list(islice(waiting, _TEXTS_AT_ONCE)):
-        yield model.embed_role(part, role)
+    parts = iter(lambda: list(islice(waiting, _TEXTS_AT_ONCE)), [])
+    return embed_parts(model, parts, role)
 
 
 def _peeked(blocks: Iterator[np.ndarray]) -> tuple[np.ndarray, Iterator[np.ndarray]]:

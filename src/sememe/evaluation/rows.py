@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import InputError
-from sememe.evaluation.benchmarks import Benchmark, Files, Kind, Places
+from sememe.evaluation.benchmarks import Benchmark, Files, Places
 from sememe.examples.labelled.answers import read_answers
 from sememe.examples.labelled.rows import LabelledRows
 from sememe.examples.labelled.tags import read_tags
@@ -135,33 +135,6 @@ def read_rows(
     return read_answers(paths, spans="nearest" if is_learned else "texts", **more)
 
 
-def gold_of(kind: Kind, rows: Sequence[Any]) -> list[Any]:
-    """The gold value of each row: a label, several, a score, tags, or the texts of all answers."""
-    take: Callable[[Any], Any] = {
-        "regress": lambda row: row.score,
-        "tag": lambda row: list(row.tags),
-        "answer": lambda row: [answer.text for answer in row.answers],
-    }.get(kind, lambda row: row.label if row.labels is None else sorted(row.labels))
-    return [take(row) for row in rows]
-
-
-def _labels_of(prediction: Any) -> str | list[str]:
-    return sorted(prediction.labels) if prediction.label is None else prediction.label
-
-
-def said_of(kind: Kind, predictions: Sequence[Any]) -> list[Any]:
-    """The prediction for each row, in the form of `gold_of`; an answer is its text."""
-    take: Callable[[Any], Any] = {
-        "classify": _labels_of,
-        "pairs": _labels_of,
-        "choose": lambda one: str(one.number),
-        "regress": lambda one: float(one.score),
-        "tag": lambda one: list(one.tags),
-        "answer": lambda one: one.text,
-    }[kind]
-    return [take(one) for one in predictions]
-
-
 def check_answerable(benchmark: Benchmark, rows: Sequence[Any]) -> None:
     """Raise an error for questions without an answer if the official scorer has none."""
     if benchmark.kind != "answer" or benchmark.main_metric.startswith("squad2"):
@@ -203,7 +176,9 @@ class RunSettings:
     max_train: int = 0
     # Whether the scored dev rows may choose the best epoch if there is no other set.
     choose_on_dev: bool = False
+    recipe: str = ""  # small-data: options are searched on held-out training rows, once per set
     skip_bad: bool = False
+    baselines: bool = True  # whether baselines are scored on the same rows
     # A folder for each seed's record: a stopped run continues after the last one.
     out: Path | None = None
 
@@ -215,6 +190,8 @@ class BenchmarkRows(NamedTuple):
     parts: dict[str, LabelledRows[Any]]
     unlabelled: dict[str, LabelledRows[Any]]
     files: dict[str, list[str]]
+    # The training rows, which baselines learn from also if the model is fine-tuned already.
+    learnable: LabelledRows[Any] | None = None
 
 
 def prepare(
@@ -245,12 +222,16 @@ def prepare(
     def read(found: FoundFiles, **how: bool) -> LabelledRows[Any]:
         return read_rows(benchmark, found, skip_bad=settings.skip_bad, on_note=reporter.note, **how)
 
-    train = read(source, is_learned=True) if source and needs_training else None
+    taken = {path.resolve() for found in parts.values() for path in found.paths}
+    is_apart = source is not None and not taken & {path.resolve() for path in source.paths}
+    train = None
+    if source is not None and (needs_training or (settings.baselines and is_apart)):
+        train = _limited(read(source, is_learned=needs_training), settings.max_train)
     rows = {part: read(found) for part, found in parts.items()}
     for own_rows in rows.values():
         check_answerable(benchmark, own_rows)
     return BenchmarkRows(
-        _limited(train, settings.max_train) if train is not None else None,
+        train if needs_training else None,
         rows,
         # Test sets are predicted only if there is a folder for the predictions.
         {name: read(found, labelled=False) for name, found in holdings.unlabelled.items()}
@@ -263,6 +244,7 @@ def prepare(
                 **parts,
             }.items()
         },
+        train if settings.baselines else None,
     )
 
 

@@ -29,6 +29,7 @@ from sememe.evaluation.retrieval import gain_cells, open_models, range_cell
 from sememe.examples.labelled.texts import read_texts
 from sememe.metrics import Interval, pearson, spearman, spearman_interval
 from sememe.metrics.comparison import pearson_interval
+from sememe.models.inference import embed_parts
 from sememe.progress import Reporter, as_reporter
 from sememe.vectors.search import unit_rows
 
@@ -216,7 +217,10 @@ def evaluate_sts(
 def _embedded(model: Any, texts: Sequence[str], reporter: Reporter, name: str) -> np.ndarray:
     parts = []
     with reporter.task(f"embedding {name}", len(texts), "texts") as task:
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            parts.append(model.embed(texts[start : start + _TEXTS_AT_ONCE]))
-            task.update(start + len(parts[-1]))
+        starts = range(0, len(texts), _TEXTS_AT_ONCE)
+        for own_ND in embed_parts(
+            model, ([*texts[start : start + _TEXTS_AT_ONCE]] for start in starts)
+        ):
+            parts.append(own_ND)
+            task.update(task.done + len(own_ND))
     return np.concatenate(parts)

@@ -17,10 +17,20 @@ from sememe.evaluation.benchmarks.catalogue import SIZES
 from sememe.evaluation.benchmarks.published import GLUE as PUBLISHED, GLUE_COLUMNS
 from sememe.evaluation.finetuning import run_benchmark
 from sememe.evaluation.outcomes import Outcome, PartScores, benchmark_table, ours_note
-from sememe.evaluation.results import PUBLISHED_MARK, ResultTable, SystemRow, format_score, plain
+from sememe.evaluation.recognition import recognise
+from sememe.evaluation.results import (
+    PUBLISHED_MARK,
+    ResultTable,
+    SystemRow,
+    format_percents,
+    format_score,
+    plain,
+)
 from sememe.evaluation.rows import DataFolder, Holdings, RunSettings
-from sememe.evaluation.scoring import METRICS, task_kinds
+from sememe.evaluation.scoring import task_kinds
 from sememe.localization import translate
+from sememe.metrics.baselines import NO_SEED
+from sememe.metrics.by_name import METRICS
 from sememe.progress import SILENT, Reporter
 
 # The column of a part of a task; WNLI has none in the papers.
@@ -149,7 +159,11 @@ class GLUEResult(FamilyResult):
         notes = [
             f"{PUBLISHED_MARK} published, test-server scores ({PUBLISHED[0].source}); "
             "ours are on the dev sets"
-            + (f", mean ± standard deviation of {num_seeds} seeds." if num_seeds > 1 else "."),
+            + (
+                f", mean ± standard deviation of {num_seeds} seeds."
+                if num_seeds > 1
+                else ", one seed."
+            ),
             "F1 for QQP and MRPC, Matthews' correlation for CoLA, Spearman's for STS-B, accuracy "
             "for the others; average: mean of the nine columns, without WNLI.",
         ]
@@ -169,6 +183,7 @@ class GLUEResult(FamilyResult):
                 [
                     METRICS[metric].short,
                     part.format_score(metric),
+                    part.format_interval(metric),
                     f"{part.num_rows:,}",
                     f"{part.coverage:.1%}",
                     f"{outcome.num_train:,}",
@@ -180,7 +195,24 @@ class GLUEResult(FamilyResult):
             for name, part in outcome.parts.items()
             for metric in part.metrics
         ]
-        headings = ["task", "metric", "score", "rows", "coverage", "learned", "seeds", "seconds"]
+        headings = [
+            "task", "metric", "score", "95 % interval", "rows", "coverage", "learned", "seeds",
+            "seconds",
+        ]  # fmt: skip
+        rows += [
+            SystemRow(
+                f"{outcome.benchmark}: {one['name']}",
+                [
+                    METRICS[outcome.description.main_metric].short,
+                    format_score(100 * one["score"]), format_percents(one["interval"]),
+                    f"{part.num_rows:,}", "", f"{one['num_train']:,}", NO_SEED, "",
+                ],
+            )
+            for outcome in self.outcomes
+            for part in outcome.parts.values()
+            for one in part.baselines
+            if one["score"] is not None
+        ]  # fmt: skip
         notes = [ours_note(self.outcomes[-1]).rpartition("; ")[2]] if self.outcomes else []
         return ResultTable(title="", headings=headings, rows=rows, notes=notes)
 
@@ -253,8 +285,9 @@ def evaluate_family(
     folder = DataFolder(data)
     outcomes, missing = [], {}
     kinds = task_kinds(model)
+    held = find_holdings(folder, chosen, reporter)
     for benchmark in chosen:
-        holdings = folder.holdings(benchmark)
+        holdings = held[benchmark.name]
         if kinds and benchmark.kind not in kinds and not only:
             continue
         lacking = _lacking(model, holdings, settings)
@@ -283,6 +316,19 @@ def evaluate_family(
         missing={name: own for name, own in missing.items() if name in named},
         earlier=list(earlier),
     )
+
+
+def find_holdings(
+    folder: DataFolder, chosen: Sequence[Benchmark], reporter: Reporter = SILENT
+) -> dict[str, Holdings]:
+    """The files of benchmarks by their official paths or, where none is found, by their content."""
+    held = {benchmark.name: folder.holdings(benchmark) for benchmark in chosen}
+    if not any(own.train or own.parts for own in held.values()):
+        found, notes = recognise(folder.folder, chosen)
+        held |= found
+        for note in notes:
+            reporter.note(note)
+    return held
 
 
 def choose(family: Mapping[str, Benchmark], only: Sequence[str]) -> list[Benchmark]:

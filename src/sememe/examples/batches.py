@@ -39,7 +39,7 @@ class Batch:
     segments_BT: np.ndarray | None = None  # int8; 0 for [CLS] A [SEP], 1 for B [SEP]
     hidden_N: np.ndarray | None = None  # int64, ascending
     targets_N: np.ndarray | None = None  # int32
-    is_next_B: np.ndarray | None = None  # int8; 1 where B follows A in the text
+    is_next_B: np.ndarray | None = None  # int8; 1: B follows A, 0: it does not, -1: no label
 
     def part(self, index: int, num_parts: int) -> Batch:
         """Every `num_parts`-th row from row `index` on: the part of one of several processes."""
@@ -59,6 +59,24 @@ class Batch:
             hidden_N=hidden_N,
             targets_N=targets_N,
             is_next_B=None if self.is_next_B is None else self.is_next_B[own],
+        )
+
+    def first(self, num: int) -> Batch:
+        """The first `num` rows."""
+        if num >= len(self.ids_BT):
+            return self
+        hidden_N = targets_N = None
+        if self.hidden_N is not None and self.targets_N is not None:
+            end = int(np.searchsorted(self.hidden_N, num * self.ids_BT.shape[1]))
+            hidden_N, targets_N = self.hidden_N[:end], self.targets_N[:end]
+        return Batch(
+            ids_BT=self.ids_BT[:num],
+            lengths_B=self.lengths_B[:num],
+            num_tokens=int(self.lengths_B[:num].sum()),
+            segments_BT=None if self.segments_BT is None else self.segments_BT[:num],
+            hidden_N=hidden_N,
+            targets_N=targets_N,
+            is_next_B=None if self.is_next_B is None else self.is_next_B[:num],
         )
 
 
@@ -92,6 +110,11 @@ class RowBatches:
     @property
     def num_trimmed(self) -> int:
         """Tokens that one epoch drops."""
+        return 0
+
+    @property
+    def num_labelled(self) -> int:
+        """Rows of one epoch that have a next-sentence label."""
         return 0
 
     def num_steps(self, epochs: float) -> int:
@@ -147,6 +170,9 @@ def _joined(arrays: list[Any]) -> np.ndarray | None:
 _LEGEND = "{seen ← true}: a hidden token, as the network sees it ← the one it must predict."
 
 
+_LABELS = {1: "B follows A", 0: "B is from another document", -1: "no next-sentence label"}
+
+
 @dataclass(frozen=True)
 class Preview:
     """One row of a batch as text."""
@@ -154,7 +180,7 @@ class Preview:
     tokens: list[str]  # as the network sees them, without padding
     hidden: dict[int, str]  # true tokens by their place
     segments: list[int] | None
-    is_next: bool | None
+    is_next: int | None  # as in a batch
     text: str | None = None  # where tokens are bytes that a person cannot read
 
     def __str__(self) -> str:
@@ -167,7 +193,7 @@ class Preview:
         if self.hidden:
             facts.append(say("{num} hidden", num=len(self.hidden)))
         if self.is_next is not None:
-            facts.append(say("B follows A" if self.is_next else "B is from another document"))
+            facts.append(say(_LABELS[self.is_next]))
         lines = [say(", ").join(facts)]
         if self.segments is None:
             return "\n".join([*lines, " ".join(words) if self.text is None else self.text])
@@ -206,6 +232,6 @@ def _view(batch: Batch, row: int, tokenizer: Any) -> Preview:
         tokens=[tokenizer.token(index) for index in ids],
         hidden=hidden,
         segments=None if batch.segments_BT is None else batch.segments_BT[row, :length].tolist(),
-        is_next=None if batch.is_next_B is None else bool(batch.is_next_B[row]),
+        is_next=None if batch.is_next_B is None else int(batch.is_next_B[row]),
         text=tokenizer.decode(ids, specials=True) if tokenizer.kind == "bpe" else None,
     )

@@ -374,13 +374,13 @@ def shingles(text: str) -> list[str]:
 
 def without_repeats(
     rows: Iterable[Row],
-    trained: Iterable[Row],
+    trained: Iterable[str],
     text_of: Callable[[Row], str],
     *,
     is_each_new: bool = False,
 ) -> list[Row]:
-    """The rows of which at most a third is in the training rows; `is_each_new`: or in others."""
-    known = {run for row in trained for run in shingles(text_of(row))}
+    """The rows of which at most a third is in the training texts; `is_each_new`: or in others."""
+    known = {run for text in trained for run in shingles(text)}
     kept = []
     for row in rows:
         own = shingles(text_of(row))
@@ -414,7 +414,8 @@ def docstring_rows(
     docstrings = _collected(None if packages is None else tuple(packages), on_file)
     rows = _made(name, docstrings, "train")
     if split != "train":
-        rows = without_repeats(_made(name, docstrings, split), rows, _all_text)
+        trained = map(_all_text, rows)
+        rows = without_repeats(_made(name, docstrings, split), trained, _all_text)
     if not rows:
         raise InputError(f"The packages hold no docstrings for the {split} rows of {name}.")
     rows.sort(key=lambda row: draw(_all_text(row)))
@@ -449,13 +450,15 @@ def docstring_pairs(
     """Summaries (`text`) with their bodies (`second`): train on them, or retrieve the body.
 
     No body contains its summary and no pair occurs twice. In dev and test, at most a third of a
-    body is in the training bodies or in another body, so that each summary has one right body.
+    body is in the training texts (`docstring_texts`) or in another body, so that each summary has
+    one right body, which no training has seen.
     """
     _check(split, limit)
     docstrings = _collected(None if packages is None else tuple(packages), on_file)
-    rows = _pairs(docstrings, "train")
+    rows = _pairs(docstrings, split)
     if split != "train":
-        rows = without_repeats(_pairs(docstrings, split), rows, _second, is_each_new=True)
+        trained = (own.text for own in docstrings if own.split == "train")
+        rows = without_repeats(rows, trained, _second, is_each_new=True)
     if not rows:
         raise InputError(f"The packages hold no docstrings for the {split} pairs.")
     return LabelledRows(rows[:limit])

@@ -146,9 +146,9 @@ def _file_pairs(source: Corpus, target: Corpus) -> list[tuple[Path, Path]]:
     return list(zip(*sides, strict=True))
 
 
-def _files(side: Corpus) -> list[Path]:
+def _files(side: Corpus) -> list[Any]:
     _refuse_stdin(side)
-    return [Path(found.path) for found in find_sources(side)]
+    return [found.path for found in find_sources(side)]
 
 
 def _refuse_stdin(side: Any) -> None:

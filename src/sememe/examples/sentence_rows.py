@@ -98,6 +98,13 @@ def corpus_rows(
     return SentenceRows(kind, rows), objective
 
 
+def sampled(rows: list[SentenceRow], most: int, seed: int) -> list[SentenceRow]:
+    """At most this many rows at random, in their order."""
+    sample = _Sample(most, stream_key(seed, _SAMPLED))
+    sample.add(rows)
+    return sample.rows()
+
+
 def _documents(batch: Any, settings: TextSettings) -> Iterator[tuple[list[str], list[str]]]:
     """The lines and the sentences of each document."""
     text, start = batch.text, 0

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 
 from sememe.ladder.config import PRESETS, LadderConfig
 from sememe.ladder.results import Budget, Machine, Rung
-from sememe.machine import available_cores, installed_versions
+from sememe.machine import available_cores, gpu, installed_versions, memory_size, processor
 
 # Core-seconds that a network of each size needs to learn something useful; a GPU does the work of
 # about as many cores as below.
@@ -170,12 +165,12 @@ _PACKAGES = ("sememe", "numpy", "numba", "scipy", "torch", "tokenizers")
 
 def this_machine(device: str = "auto") -> Machine:
     """Describe the machine; a GPU counts if networks may use it."""
-    gpu, gpu_memory = _gpu() if device in ("auto", "cuda") else ("", 0)
+    name, gpu_memory = gpu() if device in ("auto", "cuda") else ("", 0)
     return Machine(
         cores=available_cores(),
-        memory=_memory(),
-        processor=_processor(),
-        gpu=gpu,
+        memory=memory_size(),
+        processor=processor(),
+        gpu=name,
         gpu_memory=gpu_memory,
         system=f"{platform.system()} {platform.release().split('-')[0]}".strip(),
     )
@@ -184,32 +179,3 @@ def this_machine(device: str = "auto") -> Machine:
 def versions() -> dict[str, str]:
     """The package versions that a score depends on."""
     return {"python": platform.python_version(), **installed_versions(_PACKAGES)}
-
-
-def _memory() -> int:
-    """Bytes of memory; of the container if that has less."""
-    total = 0
-    with suppress(AttributeError, OSError, ValueError):
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return total
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        found = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        if found:
-            return found[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def _gpu() -> tuple[str, int]:
-    """Its name, and its bytes."""
-    if find_spec("torch") is None:
-        return "", 0
-    import torch
-
-    if not torch.cuda.is_available():
-        return "", 0
-    found = torch.cuda.get_device_properties(0)
-    return found.name, found.total_memory

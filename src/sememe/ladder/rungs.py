@@ -62,7 +62,9 @@ def _words(plan: LadderPlan, **more: Any) -> dict[str, Any]:
 
 
 def _vectors(plan: LadderPlan, **more: Any) -> dict[str, Any]:
-    return _words(plan, dim=plan.dim, seed=plan.seed, **more)
+    # Word vectors take a GPU only on request: by default they train beside the networks.
+    device = {"device": "cuda"} if plan.device == "cuda" else {}
+    return _words(plan, dim=plan.dim, seed=plan.seed, **device, **more)
 
 
 def _network(plan: LadderPlan, **more: Any) -> dict[str, Any]:

@@ -15,7 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sememe.cluster.tasks import RayTasks
 from sememe.errors import MissingExtraError, OptionError
+from sememe.executor import cluster
+from sememe.ladder.cluster_pool import machine_of, run_on_cluster
 from sememe.ladder.config import LadderConfig
 from sememe.ladder.plan import (
     LadderPlan,
@@ -120,8 +123,15 @@ class _LadderRun:
 
     def run(self, corpus: Any, resume: bool, overwrite: bool, command: str) -> Results:
         """Do all remaining work."""
-        machine = this_machine(self.config.device)
+        executor = self._executor()
+        machine = (
+            this_machine(self.config.device)
+            if executor is None
+            else machine_of(executor, self.config.device)
+        )
         plan = make_plan(self.config, machine, is_chinese=self.settings.mode == "chinese")
+        if executor is not None:
+            plan = replace(plan, num_helpers=0)
         plan, kept = self._opened(plan, corpus, resume, overwrite)
         rungs = [SPECS[name].rung() for name in self.ladder.chosen.names]
         for path in self.ladder.chosen.paths:
@@ -157,12 +167,17 @@ class _LadderRun:
             started=datetime.now().astimezone().isoformat(timespec="seconds"),
             command=command,
             rungs=rungs,
-            tasks=[question.task for question in asked.questions],
+            tasks=[
+                one.full_task() if hasattr(one, "full_task") else one.task
+                for one in asked.questions
+            ],
             notes=notes,
         )
         self.before_s = self.results.seconds
         self._save()
-        if plan.num_helpers:
+        if executor is not None:
+            run_on_cluster(self, brief, asked, executor)
+        elif plan.num_helpers:
             run_in_workers(self, brief, asked)
         else:
             for rung in self.results.rungs:
@@ -170,6 +185,16 @@ class _LadderRun:
         self.results = with_baselines(self.results)
         self._save()
         return self.results
+
+    def _executor(self) -> RayTasks | None:
+        """The cluster of this context; a rung there has the cores of its smallest node."""
+        executor = cluster()
+        if not isinstance(executor, RayTasks):
+            return None
+        executor.check_folder(self.out)
+        cores = min(self.config.workers or executor.node_cores, executor.node_cores)
+        self.config = replace(self.config, workers=cores)
+        return executor
 
     # ---- beginning ------------------------------------------------------------------------
 

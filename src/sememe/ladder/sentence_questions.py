@@ -15,7 +15,6 @@ from scipy.sparse import vstack
 from sememe import metrics
 from sememe.contract import KINDS
 from sememe.errors import InputError
-from sememe.evaluation.baselines import majority_answers, majority_labels, majority_tags
 from sememe.examples.labelled.rows import AnswerRow, TagRow, TextRow
 from sememe.ladder import heads
 from sememe.ladder.plan import EPOCHS
@@ -30,6 +29,13 @@ from sememe.ladder.reading import (
 )
 from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText
+from sememe.metrics.baselines import (
+    TFIDF,
+    baselines_of,
+    majority_answers,
+    majority_labels,
+    majority_tags,
+)
 
 HOW = "frozen vectors of words in their sentence, one linear head"
 _DRAWN = 0.75  # of the training rows, for each seed
@@ -51,13 +57,18 @@ class SentenceQuestion:
         self.text, self.settings, self.seeds = text, text.settings, seeds
         self.task = Column(
             name=name, title=title, group="sentences", what=what, metric=self.metric,
-            baselines={key: round(100 * x, 2) for key, x in self.baselines().items()},
+            baselines=percents(self.baselines(self.taught)),
             num_train=self._num_drawn, num_test=len(self.test), how=HOW,
         )  # fmt: skip
 
     @property
     def _num_drawn(self) -> int:
         return max(1, round(_DRAWN * len(self.train)))
+
+    def _drawn(self, seed: int) -> np.ndarray:
+        """The places of the training rows of a seed."""
+        order = np.random.default_rng(seed).permutation(len(self.train))
+        return np.sort(order[: self._num_drawn])
 
     def evaluate(self, rung: RungModel) -> RungAnswer:
         """Train the head on samples of rows, and score the test rows."""
@@ -67,17 +78,30 @@ class SentenceQuestion:
         train_X, test_X = self.features(reader, self.train), self.features(reader, self.test)
         scores, self.penalty = [], None
         for seed in range(1, self.seeds + 1):
-            order = np.random.default_rng(seed).permutation(len(self.train))
-            scores.append(100 * self.score(train_X, np.sort(order[: self._num_drawn]), test_X))
+            scores.append(100 * self.score(train_X, self._drawn(seed), test_X))
         return RungAnswer(scores, len(self.test))
 
     def usable(self, rows: Sequence[Any]) -> list[Any]:
         """The rows that this head can train on or predict."""
         return list(rows)
 
+    @property
+    def taught(self) -> list[Any]:
+        """The rows that a head with the first seed learns from, and so do the baselines."""
+        return [self.train[place] for place in self._drawn(1)]
+
+    def full_task(self) -> Column:
+        """The task with the baselines that take seconds to learn."""
+        more = percents(self.regression(self.taught))
+        return replace(self.task, baselines={**self.task.baselines, **more})
+
+    def regression(self, train: Sequence[Any]) -> dict[str, float]:
+        """The baseline of texts that learns from these rows, as a fraction."""
+        return {}
+
     @abstractmethod
-    def baselines(self) -> dict[str, float]:
-        """Baselines that need no model, as fractions."""
+    def baselines(self, train: Sequence[Any]) -> dict[str, float]:
+        """Baselines that need no model and learn from these rows, as fractions."""
 
     @abstractmethod
     def features(self, reader: Reader, rows: Sequence[Any]) -> Any:
@@ -86,6 +110,11 @@ class SentenceQuestion:
     @abstractmethod
     def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
         """Train on the sampled rows; return accuracy, or F1."""
+
+
+def percents(scores: dict[str, float]) -> dict[str, float]:
+    """Fractions in percent, with two decimals."""
+    return {name: round(100 * score, 2) for name, score in scores.items()}
 
 
 def read_words(reader: Reader, texts: Sequence[Words]) -> Any:
@@ -113,14 +142,19 @@ class ClassifyQuestion(SentenceQuestion):
         super().__init__(*args, **more)
         self.labels = sorted({str(row.label) for row in self.train})
 
-    def baselines(self) -> dict[str, float]:
+    def baselines(self, train: Sequence[Any]) -> dict[str, float]:
         """Chance level, and the most frequent label."""
-        gold = [row.label for row in self.test]
-        most_frequent = metrics.accuracy(gold, majority_labels(self.train, self.test))
+        gold = [str(row.label) for row in self.test]
         return {
             "chance": 1 / len({row.label for row in self.train}),
-            "most frequent": most_frequent,
+            "most frequent": metrics.accuracy(gold, majority_labels(train, self.test)),
         }
+
+    def regression(self, train: Sequence[Any]) -> dict[str, float]:
+        """Logistic regression on TF-IDF weights, unless no text has a word."""
+        gold = [str(row.label) for row in self.test]
+        said = baselines_of(self.kind, train).predict(self.test)
+        return {TFIDF: metrics.accuracy(gold, said[TFIDF])} if TFIDF in said else {}
 
     def features(self, reader: Reader, rows: Sequence[TextRow]) -> Any:
         """The mean over the words of each text."""
@@ -169,9 +203,9 @@ class TagQuestion(SentenceQuestion):
         """Rows with words and tags."""
         return [row for row in rows if row.words and row.tags]
 
-    def baselines(self) -> dict[str, float]:
+    def baselines(self, train: Sequence[Any]) -> dict[str, float]:
         """The most frequent tag of each word."""
-        return {"most frequent tag of a word": self._f1(majority_tags(self.train, self.test))}
+        return {"most frequent tag of a word": self._f1(majority_tags(train, self.test))}
 
     def _f1(self, said: Sequence[Sequence[str]]) -> float:
         gold = [list(row.tags) for row in self.test]
@@ -208,9 +242,9 @@ class AnswerQuestion(SentenceQuestion):
         """Questions whose answer is a sequence of words of the passage."""
         return [row for row in rows if row.answers and row.context.strip()]
 
-    def baselines(self) -> dict[str, float]:
+    def baselines(self, train: Sequence[Any]) -> dict[str, float]:
         """The most frequent answer."""
-        return {"most frequent": self._f1(majority_answers(self.train, self.test))}
+        return {"most frequent": self._f1(majority_answers(train, self.test))}
 
     def _f1(self, said: Sequence[str]) -> float:
         is_chinese = metrics.are_chinese([own.text for row in self.test for own in row.answers])
@@ -322,7 +356,15 @@ class FinetunedQuestion:
 
     def __init__(self, question: SentenceQuestion, num_rows: int) -> None:
         self.question, self._train = question, question.train[:num_rows]
-        self.task = replace(question.task, how=HOW_FINETUNED, num_train=len(self._train))
+        self.task = replace(
+            question.task, how=HOW_FINETUNED, num_train=len(self._train),
+            baselines=percents(question.baselines(self._train)),
+        )  # fmt: skip
+
+    def full_task(self) -> Column:
+        """The task with the baselines that take seconds to learn."""
+        more = percents(self.question.regression(self._train))
+        return replace(self.task, baselines={**self.task.baselines, **more})
 
     def evaluate(self, rung: RungModel) -> RungAnswer:
         """Fine-tune the rung on the rows, once per seed, and score the test rows."""
@@ -340,4 +382,7 @@ class FinetunedQuestion:
         # Batches of small readers are so short that threads would wait for each other.
         workers = {"workers": 1} if rung.device == "cpu" else {}
         length = _LENGTHS[self.question.kind]
-        return {"epochs": EPOCHS, "length": length, "device": rung.device, **rate, **workers}
+        return {
+            "epochs": EPOCHS, "length": length, "device": rung.device, "baselines": False,
+            **rate, **workers,
+        }  # fmt: skip

@@ -182,7 +182,7 @@ def words_in(corpus: Any) -> int | None:
     num_bytes = stream.total_bytes(corpus)
     names = [corpus] if isinstance(corpus, (str, Path)) else corpus
     if num_bytes is not None and isinstance(names, (list, tuple)):
-        paths = [source.path for source in find_sources(names) if isinstance(source.path, Path)]
+        paths = [own.path for own in find_sources(names) if not isinstance(own.path, str)]
         num_bytes = sum(path.stat().st_size * _PACKED.get(path.suffix, 1) for path in paths)
     return None if num_bytes is None else num_bytes // _BYTES_A_WORD
 

@@ -79,6 +79,13 @@ class _Messenger(Reporter):
         return _STATUS_S
 
 
+def messenger(send: Callable[[Any], None], rung: str) -> Reporter:
+    """A reporter that sends how far the training of a rung is."""
+    made = _Messenger(send)
+    made.rung = rung
+    return made
+
+
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Do job after job until `requests` ends; the first thing in it is the brief."""
     jobs: queue.Queue[Any] = queue.Queue()
@@ -216,7 +223,7 @@ def run_in_workers(run: _LadderRun, brief: Brief, asked: LadderQuestions) -> Non
         if jobs:
             lanes[Helper(own, news)] = jobs
     _follow(run, lanes, news)
-    jobs = deque(_questions(run, asked))
+    jobs = deque(questions_left(run, asked))
     num = min(brief.plan.num_helpers, len(jobs))
     threads = max(1, available_cores() // max(1, num))
     news = queue.Queue()
@@ -225,7 +232,7 @@ def run_in_workers(run: _LadderRun, brief: Brief, asked: LadderQuestions) -> Non
         run.view.end(rung.name)
 
 
-def _questions(run: _LadderRun, asked: LadderQuestions) -> Iterator[Job]:
+def questions_left(run: _LadderRun, asked: LadderQuestions) -> Iterator[Job]:
     """What is left to ask, the longest first: what is learned, one question at a time."""
     long = [own.task.name for own in asked.questions if own.task.group == "sentences"]
     rungs = sorted(
@@ -257,14 +264,14 @@ def _follow(run: _LadderRun, lanes: dict[Helper, deque[Job]], news: queue.Queue[
             elif (job := helper.job) is not None:
                 jobs = lanes[helper]
                 if message is None:
-                    _give_up(run, job, helper.ending)
+                    give_up(run, job, helper.ending)
                     del lanes[helper]
                     if jobs:
                         helper = Helper(*helper.given)
                         helpers.append(helper)
                         lanes[helper] = jobs
                 elif message.failed:
-                    _give_up(run, job, message.failed)
+                    give_up(run, job, message.failed)
                 helper.next_of(jobs)
                 left = [
                     *(own.job for own in lanes),
@@ -277,7 +284,7 @@ def _follow(run: _LadderRun, lanes: dict[Helper, deque[Job]], news: queue.Queue[
             helper.close()
 
 
-def _give_up(run: _LadderRun, job: Job, why: str) -> None:
+def give_up(run: _LadderRun, job: Job, why: str) -> None:
     """Record for what a helper could not do why there is nothing."""
     if job.rung.state != "done":
         run.take(replace(run.results.rung(job.rung.name), state="failed", why=why))

@@ -30,6 +30,7 @@ VARIABLE = "SEMEME_LANG"  # of the environment, so that worker processes follow
 _PLACE = re.compile(r"\{(~?\w+)(?:[:!][^{}]*)?\}")
 _COUNT = re.compile(r"([\d.]+) ([kMGT])")  # as progress.format_count writes it
 _VALUES = {"word": r"\S+", "count": r"[\d.,]+(?: [kMGT])?"}  # of {name:word}, {name:count}
+_LEVELS = 5  # of messages in messages
 _LETTER = re.compile("[^\\W\\d_]")
 # A space separates Chinese from Latin letters or digits, but not from its marks.
 _SPACED = re.compile(r"( ?)\{(~?\w+)(?:[:!]([^{}]*))?\}( ?)")
@@ -108,15 +109,18 @@ def _patterns(language: Language) -> list[_Pattern]:
         template, translation = map(_numbered, line)
         texts = _PLACE.split(template)[::2]
         if len(texts) > 1 and _LETTER.search("".join(texts)):
+            # Each part ends before the next value of any text. Once it fits, it is not tried at
+            # other places (?>): the time would grow with a power of the length of the text.
             parts = [re.escape(texts[0])]
             for place, text in zip(_PLACE.finditer(template), texts[1:], strict=True):
                 kind = place[0].rstrip("}").partition(":")[2]
-                parts += [
-                    f"(?P<_{place[1].strip('~')}>{_VALUES.get(kind, '.*?')})",
-                    re.escape(text),
-                ]
+                value = f"(?P<_{place[1].strip('~')}>{_VALUES.get(kind, '.*?')})"
+                if kind not in _VALUES:
+                    parts.append("")
+                parts[-1] += value + re.escape(text)
+            expression = "".join(f"(?>{part})" for part in parts[:-1]) + parts[-1]
             longest = max(texts, key=len)
-            found.append(_Pattern(sum(map(len, texts)), longest, "".join(parts), translation))
+            found.append(_Pattern(sum(map(len, texts)), longest, expression, translation))
     return sorted(found, key=lambda pattern: -pattern.size)
 
 
@@ -126,20 +130,23 @@ def _numbered(text: str) -> str:
     return re.sub(r"\{\}", lambda _: f"{{{next(numbers)}}}", text)
 
 
-def translate(text: str) -> str:
+def translate(text: str, levels: int = _LEVELS) -> str:
     """Translate a finished message, found by its template; one without a line stays as it is.
 
     Values are `{names}`, or `{}` if their order is the same in Chinese; `{name:word}` has no space,
     `{name:count}` is a number.
     A part that is a message too is marked in the catalogue: `{~reason}` is translated, `{reason}`
     is not. The parts of a list are separated as `{names:、}` says, and translated as `{~names:、}`.
+    Messages in messages are translated `levels` deep.
     """
+    if not levels:
+        return text
     language = current()
     if (known := catalogue(language, "templates", "messages", "help").get(text)) is not None:
         return known
     for pattern in _patterns(language):
         if pattern.longest in text and (found := re.fullmatch(pattern.expression, text, re.DOTALL)):
-            return _filled(pattern.translation, partial(_part, found))
+            return _filled(pattern.translation, partial(_part, found, levels - 1))
     return text
 
 
@@ -148,12 +155,13 @@ def translations(texts: Iterable[str]) -> dict[str, str]:
     return {text: translate(text) for text in texts}
 
 
-def _part(found: re.Match[str], place: re.Match[str]) -> str:
+def _part(found: re.Match[str], levels: int, place: re.Match[str]) -> str:
     """The value of a message at a place of its translation."""
     given = found[f"_{place[2].strip('~')}"]
     parts = given.split(", ") if place[3] else [given]
-    told = map(translate, parts) if place[2].startswith("~") else parts
-    return (place[3] or "").join(map(_scaled, told))
+    if place[2].startswith("~"):
+        parts = [translate(part, levels) for part in parts]
+    return (place[3] or "").join(map(_scaled, parts))
 
 
 def _scaled(text: str) -> str:

@@ -225,6 +225,42 @@ def paired_bootstrap(
     return PairedBootstrap(a, b, b - a, _percentiles(known, level), p_value, len(known))
 
 
+def redrawn_interval(
+    rows: ArrayLike,
+    combine: Combine | None = None,
+    *,
+    counts: ArrayLike | None = None,
+    level: float = 0.95,
+    num_resamples: int = 1_000,
+    seed: int = 1,
+) -> Interval:
+    """The interval of one score when its rows are drawn again (the percentile bootstrap).
+
+    Rows are as in `paired_bootstrap`; `counts` says how often each occurs, 1 by default.
+    """
+    rows_NK = _columns(rows, combine)
+    counts_N = np.ones(len(rows_NK), np.int64) if counts is None else np.asarray(counts, np.int64)
+    _check(num_resamples, level)
+    num_rows = int(counts_N.sum())
+    if num_rows < 2:
+        return Interval(math.nan, math.nan)
+    score, random = combine or mean_of_sums, np.random.default_rng(seed)
+    block, scores = max(1, _PAIRED_BLOCK_VALUES // len(rows_NK)), []
+    for start in range(0, num_resamples, block):
+        size = min(block, num_resamples - start)
+        if 4 * len(rows_NK) < num_rows:
+            draws_RN = random.multinomial(num_rows, counts_N / num_rows, size)
+        else:
+            # Drawing each row is faster where few are equal.
+            all_N = np.repeat(np.arange(len(rows_NK)), counts_N)
+            picks_RN = all_N[random.integers(0, num_rows, (size, num_rows))]
+            picks_RN += np.arange(size)[:, None] * len(rows_NK)
+            flat = np.bincount(picks_RN.ravel(), minlength=size * len(rows_NK))
+            draws_RN = flat.reshape(size, len(rows_NK))
+        scores.append(score(draws_RN.astype(np.float64) @ rows_NK))
+    return _percentiles(np.concatenate(scores), level)
+
+
 def _columns(values: ArrayLike, combine: Combine | None) -> np.ndarray:
     array = np.asarray(values, np.float64)
     if array.ndim == 1:

@@ -7,14 +7,17 @@ checkpoints are removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from sememe.errors import OptionError
 from sememe.progress import SILENT, Reporter
+from sememe.storage import remote
 from sememe.storage.checkpoints import Checkpoints, check_plan
 from sememe.storage.folder import MANIFEST, check_replaceable, manifest_in, verify
+from sememe.storage.urls import url_of
 from sememe.tokens.store import names_of
 from sememe.training.distributed import Processes
 
@@ -54,6 +57,12 @@ class Request:
         if not self.processes.is_main:
             object.__setattr__(self, "reporter", SILENT)
 
+    @property
+    def num_processes(self) -> int:
+        """How many processes train together, here or elsewhere."""
+        elsewhere = ELSEWHERE.get()
+        return self.processes.size if elsewhere is None else elsewhere.num_workers
+
     def check(self, kind: str) -> None:
         """Raise an error for what cannot succeed, before any data is read."""
         if self.out is not None:
@@ -86,6 +95,19 @@ class Prepared(NamedTuple):
     sizes: Mapping[str, Any] = {}  # of the data, for sememe.json and the model card
 
 
+class Elsewhere(Protocol):
+    """Trains in other processes than this one: in the workers of a cluster."""
+
+    num_workers: int
+
+    def train(self) -> None:
+        """Train the model of this context, and save it to its output folder."""
+
+
+# Set where this process only prepares the data of a training.
+ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
+
+
 class Learner(Protocol):
     """The methods that a model needs so that it can be fitted."""
 
@@ -115,9 +137,17 @@ Fitted = TypeVar("Fitted", bound=Learner)
 
 def fit(model: Fitted, data: Any, request: Request) -> Fitted:
     """Train `model` on `data`, save it to the request's output folder, and return it."""
+    if (url := url_of(request.out)) is not None:
+        with remote.written(url, uploads=request.processes.is_main) as out:
+            return fit(model, data, replace(request, out=out))
     request.check(request.saved_kind or model.kind)
     plan, train, sizes = model.prepare(data, request)
     if _take_finished(model, plan, request):
+        return model
+    if (elsewhere := ELSEWHERE.get()) is not None:
+        elsewhere.train()
+        _open(model, Path(str(request.out)))
+        model.plan = plan
         return model
     has_dev = request.dev is not None and request.dev is not False
     model.data = {
@@ -142,7 +172,12 @@ def _take_finished(model: Learner, plan: Plan, request: Request) -> bool:
     verify(out)
     check_plan(out, manifest_in(out).get("plan"), plan)
     request.reporter.note(f"{out} is finished already.")
+    _open(model, out)
+    return True
+
+
+def _open(model: Learner, out: Path) -> None:
+    """Take over the trained model in a folder."""
     finished = type(model).load(out)
     model.take_over(finished)
     model.data = finished.data
-    return True

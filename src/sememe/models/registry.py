@@ -24,6 +24,7 @@ from sememe.models.huggingface.layout import (
     TENSORS,
     find_bilm,
     finetuned_for,
+    is_adapter,
     is_pickled,
     network_config,
     network_kind,
@@ -47,6 +48,7 @@ from sememe.storage.folder import (
     write_folder,
     write_json,
 )
+from sememe.storage.remote import here
 from sememe.storage.tensors import num_weights, tensor_shapes
 from sememe.vectors import WordVectors, convert as convert_vectors, load as load_vectors
 from sememe.vectors.formats.fasttext import is_fasttext, read_model
@@ -88,7 +90,7 @@ class Found(NamedTuple):
 
 def recognise(path: str | Path) -> Found:
     """Identify what is at a path by its files, without reading weights."""
-    path = Path(path)
+    path = here(path)
     if not path.exists():
         begun = Path(f"{path}.checkpoints")
         why = f"its training was stopped, and {begun} waits for --resume" if begun.is_dir() else ""
@@ -150,13 +152,14 @@ def load(
     """Open any model: a sememe or Hugging Face folder, a vector file, an ARPA file, ELMo files.
 
     The result is a `sememe.contract.Model`: see its `kind`, `capabilities` and `describe()`.
-    `limit` reads only the first words of word vectors; `errors="replace"` reads what it can of a
+    A URL (`s3://bucket/model`) is downloaded to the cache first. `limit` reads only the first words
+    of word vectors; `errors="replace"` reads what it can of a
     damaged vector file; `device` (cpu, cuda, auto) is where a network computes. `able` names a
     capability that the model must have: a fine-tuned network without it is opened as the model it
     was fine-tuned from, with its present weights. `columns` names the columns of the rows to
     predict, because files of transformers do not say whether a label is of one text or two.
     """
-    path = Path(path)
+    path = here(path)
     kind, source = recognise(path)
     if (kind, source) == ("classify", "transformers") and "second" in (columns or {}):
         kind = "pairs"
@@ -181,6 +184,7 @@ def load(
 @reads_artifact
 def load_words(path: str | Path, limit: int | None = None) -> WordVectors:
     """Open the word vectors of any model that has them; `limit` reads only the first words."""
+    path = here(path)
     found = recognise(path)
     is_mapped = found.kind in KINDS and KINDS[found.kind].has_mapped_words
     # An NNLM's folder has them in a form that needs no PyTorch.
@@ -207,7 +211,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
     This includes token stores, tokenizers and ladders, and never needs PyTorch.
     """
-    path = Path(path)
+    path = here(path)
     kind, source = recognise(path)
     if source in _FILES:
         told, facts = _FILES[source]
@@ -237,7 +241,7 @@ def compare_checksums(path: str | Path) -> int:
     Token stores have theirs in sememe.json; a ladder has those of its models; the checkpoints of a
     stopped training count as part of the model.
     """
-    path = Path(path)
+    path = here(path)
     kind = recognise(path).kind
     if kind in _STORE_CLASSES:
         return len(imported(*_STORE_CLASSES[kind]).open(path, verify=True).manifest["files"])
@@ -498,9 +502,15 @@ def _convert_network(source: Path, target: str, format: str) -> Converted:
     if is_pickled(source):
         imported("sememe.models.huggingface.folder", "convert_pickles")(source, target)
     else:
-        load(source).save(target)
+        _whole(source).save(target)
     num_tensors = sum(len(tensor_shapes(file)) for file in Path(target).glob("*.safetensors"))
     return Converted(format, {"tensors": num_tensors}, f"{num_tensors:,} tensors")
+
+
+def _whole(source: Path) -> Any:
+    """The model at a path; an adapter is merged with its base."""
+    model = load(source)
+    return model.merge() if is_adapter(source) else model
 
 
 def _convert_onnx(source: Path, target: str, int8: bool, progress: Reporter) -> Converted:
@@ -515,7 +525,7 @@ def _convert_onnx(source: Path, target: str, int8: bool, progress: Reporter) -> 
             write(load_network(source), scratch, int8=int8)
         size = Path(target).stat().st_size
         return Converted("onnx", {"precision": name, "size": size}, f"a graph in {name}")
-    plain, facts = load(source), {"precision": name}
+    plain, facts = _whole(source), {"precision": name}
     with tempfile.TemporaryDirectory() as place, write_folder(target) as scratch:
         plain.save(Path(place) / "model")
         shutil.copytree(Path(place) / "model", scratch, dirs_exist_ok=True)

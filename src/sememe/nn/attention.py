@@ -20,9 +20,10 @@ from torch.nn import functional
 
 from sememe.nn.kv_cache import LayerCache, SourceCache
 from sememe.nn.layers import Linear, drawn, drop_out
-from sememe.nn.rows import RowLayout
+from sememe.nn.rows import RowLayout, unpadded_rows
 
 _NUM_GROUPS = 4
+_SPREAD = 1.5  # the longest row of a run by its shortest
 
 
 class Group(NamedTuple):
@@ -71,18 +72,23 @@ def layout_of(starts: bytes, num_heads: int) -> HeadLayout:
 
 
 def attend_on_cpu(
-    projected_N3HK: Tensor, rows: RowLayout, *, is_causal: bool, dropout: float
+    projected_N3HK: Tensor, rows: RowLayout, *, is_causal: bool, dropout: float, window: int = 0
 ) -> Tensor:
     """Queries, keys and values of unpadded rows in, the weighted values out, (N, H, K)."""
     assert rows.starts is not None
     layout = layout_of(rows.starts.numpy().tobytes(), projected_N3HK.shape[2])
-    return _Attention.apply(projected_N3HK, layout, is_causal, dropout)
+    return _Attention.apply(projected_N3HK, layout, is_causal, dropout, window)
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, projected_N3HK: Tensor, layout: HeadLayout, is_causal: bool, dropout: float
+        ctx: Any,
+        projected_N3HK: Tensor,
+        layout: HeadLayout,
+        is_causal: bool,
+        dropout: float,
+        window: int,
     ) -> Tensor:
         num_heads, size = projected_N3HK.shape[2:]
         index_3P = layout.tokens_P + num_heads * torch.arange(3)[:, None]
@@ -93,7 +99,7 @@ class _Attention(torch.autograd.Function):
         for group in layout.groups:
             queries_GTK, keys_GTK, values_GTK = _of_group(heads_3PK, group)
             weights_GTT = _product(queries_GTK, keys_GTK.mT, 1 / math.sqrt(size))
-            _hide(weights_GTT.unflatten(0, (-1, num_heads)), group, is_causal)
+            _hide(weights_GTT.unflatten(0, (-1, num_heads)), group, is_causal, window)
             torch.softmax(weights_GTT, -1, out=weights_GTT)
             kept_GTT = weights_GTT
             if dropout:
@@ -107,7 +113,7 @@ class _Attention(torch.autograd.Function):
         return mixed.view(len(projected_N3HK), num_heads, size)
 
     @staticmethod
-    def backward(ctx: Any, gradient_NHK: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, gradient_NHK: Tensor) -> tuple[Tensor, None, None, None, None]:
         heads_3PK, mixed_PK, *weights = ctx.saved_tensors
         num_places, size = mixed_PK.shape
         places_NH = ctx.layout.places_NH
@@ -131,7 +137,7 @@ class _Attention(torch.autograd.Function):
             _product(scores_GTT.mT, queries_GTK, scale[0], to_keys_GTK)
         index_N3H = places_NH[:, None] + num_places * torch.arange(3)[:, None]
         flat = gradients_3PK.view(-1, size).index_select(0, index_N3H.flatten())
-        return flat.view(*index_N3H.shape, size), None, None, None
+        return flat.view(*index_N3H.shape, size), None, None, None, None
 
 
 def _of_group(places_CPK: Tensor, group: Group) -> Iterator[Tensor]:
@@ -146,15 +152,20 @@ def _product(first: Tensor, second: Tensor, scale: float, out: Tensor | None = N
     return torch.baddbmm(out, first, second, beta=0, alpha=scale, out=out)
 
 
-def _hide(scores_BHTT: Tensor, group: Group, is_causal: bool) -> None:
-    """Give the lowest score to hidden keys: later ones, or those of padding."""
+def _hide(scores_BHTT: Tensor, group: Group, is_causal: bool, window: int = 0) -> None:
+    """Give the lowest score to hidden keys: later ones, distant ones, or those of padding."""
     length = group.shape[1]
+    if window:
+        is_far_TT = ~near_mask(length, window, scores_BHTT.device)
+        scores_BHTT.masked_fill_(is_far_TT, -math.inf)
     if is_causal:  # padding comes after every token, where none looks
         scores_BHTT += torch.full((length, length), -math.inf, dtype=scores_BHTT.dtype).triu_(1)
         return
     for scores_HTT, own in zip(scores_BHTT, group.lengths_B, strict=True):
         if own < length:
             scores_HTT[:, :, own:] = -math.inf
+            if window:  # a softmax needs one key, also where the result is not used
+                scores_HTT[:, own:, 0] = 0.0
 
 
 HALF_PRECISION = (torch.bfloat16, torch.float16)
@@ -202,34 +213,155 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = N
     return mask_TS.tril(num_keys - num_queries)
 
 
-def row_mask(rows: RowLayout, is_causal: bool, device: torch.device) -> Tensor | None:
+def near_mask(length: int, window: int, device: torch.device | None = None) -> Tensor:
+    """True where a key is at most `window` positions from the query, (T, T)."""
+    positions_T = torch.arange(length, device=device)
+    return (positions_T[:, None] - positions_T).abs() <= window
+
+
+def row_mask(
+    rows: RowLayout, is_causal: bool, device: torch.device, window: int = 0
+) -> Tensor | None:
     """The keys of its padded row that a query may see, broadcastable to (B, H, T, S); None: all."""
     if is_causal:  # padding comes after every token, where none looks
-        return causal_mask(rows.max_length, rows.max_length, device)
-    return None if rows.is_token_BT is None else rows.is_token_BT[:, None, None, :]
+        mask_TT = causal_mask(rows.max_length, rows.max_length, device)
+        return mask_TT & near_mask(rows.max_length, window, device) if window else mask_TT
+    is_key = None if rows.is_token_BT is None else rows.is_token_BT[:, None, None, :]
+    if not window:
+        return is_key
+    is_near_TT = near_mask(rows.max_length, window, device)
+    if is_key is None:
+        return is_near_TT
+    # A query in the padding sees itself: a row without any key would give NaN.
+    return (is_key & is_near_TT) | torch.eye(rows.max_length, dtype=torch.bool, device=device)
 
 
 def attend_rows(
-    projected_N3HK: Tensor, rows: RowLayout, *, is_causal: bool = False, dropout: float = 0.0
+    projected_N3HK: Tensor,
+    rows: RowLayout,
+    *,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    window: int = 0,
 ) -> Tensor:
-    """Attend within each row: queries, keys and values in, weighted values out, (N, H, K)."""
+    """Attend within each row: queries, keys and values in, weighted values out, (N, H, K).
+
+    With a `window`, a query sees only keys at most this many positions away.
+    """
+    if window and is_causal and rows.max_length > 2 * window:
+        heads_BHTK = rows.padded(projected_N3HK).permute(2, 0, 3, 1, 4)
+        banded_BHTK = attend_in_band(*heads_BHTK, window=window, dropout=dropout)
+        return rows.flat(banded_BHTK.transpose(1, 2))
     is_half = projected_N3HK.dtype in HALF_PRECISION
-    if rows.starts is not None and projected_N3HK.is_cuda and is_half:
+    if rows.starts is not None and projected_N3HK.is_cuda and is_half and not window:
         queries_NHK, keys_NHK, values_NHK = projected_N3HK.unbind(1)
         return _flash(queries_NHK, keys_NHK, values_NHK, rows, rows, is_causal, dropout)
     is_cpu = projected_N3HK.device.type == "cpu" and not torch.compiler.is_compiling()
     if rows.starts is not None and is_cpu and torch.is_grad_enabled():
-        return attend_on_cpu(projected_N3HK, rows, is_causal=is_causal, dropout=dropout)
+        return attend_on_cpu(
+            projected_N3HK, rows, is_causal=is_causal, dropout=dropout, window=window
+        )
+    if rows.starts is not None and is_cpu and not dropout and len(projected_N3HK):
+        parts = [
+            _attend_padded(projected_N3HK[own.tokens], own.rows, is_causal, 0.0, window)
+            for own in runs_of(rows.starts.numpy().tobytes())
+        ]
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
+    return _attend_padded(projected_N3HK, rows, is_causal, dropout, window)
+
+
+def _attend_padded(
+    projected_N3HK: Tensor, rows: RowLayout, is_causal: bool, dropout: float, window: int
+) -> Tensor:
+    """Attend within rows that are padded to the length of the longest one, (N, H, K)."""
     queries_BHTK, keys_BHTK, values_BHTK = rows.padded(projected_N3HK).permute(2, 0, 3, 1, 4)
     if dropout and not projected_N3HK.is_cuda:
-        mask = row_mask(rows, is_causal, projected_N3HK.device)
+        mask = row_mask(rows, is_causal, projected_N3HK.device, window)
         mixed_BHTK = _attend_with_dropout(queries_BHTK, keys_BHTK, values_BHTK, mask, dropout)
         return rows.flat(mixed_BHTK.transpose(1, 2))
-    mask = None if is_causal else row_mask(rows, is_causal, projected_N3HK.device)
+    is_plain = is_causal and not window  # the kernels know this mask
+    mask = None if is_plain else row_mask(rows, is_causal, projected_N3HK.device, window)
     mixed_BHTK = functional.scaled_dot_product_attention(
-        queries_BHTK, keys_BHTK, values_BHTK, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+        queries_BHTK, keys_BHTK, values_BHTK, attn_mask=mask, dropout_p=dropout, is_causal=is_plain
     )
     return rows.flat(mixed_BHTK.transpose(1, 2))
+
+
+def attend_in_band(
+    queries_BHTK: Tensor,
+    keys_BHTK: Tensor,
+    values_BHTK: Tensor,
+    *,
+    window: int,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Attend to a token itself and the `window` before it: T × 2 · window scores, not T × T.
+
+    Blocks of `window` queries meet the keys of their own block and of the one before; the result is
+    that of `attend` with the causal mask and `near_mask`.
+    """
+    length, num_rows = queries_BHTK.shape[2], len(queries_BHTK)
+    missing = -length % window
+
+    def blocks(heads_BHTK: Tensor) -> Tensor:  # (B, H, blocks, window, K)
+        return functional.pad(heads_BHTK, (0, 0, 0, missing)).unflatten(2, (-1, window))
+
+    def with_earlier(heads_BHTK: Tensor) -> Tensor:  # (B, H, blocks, 2 · window, K)
+        own = blocks(heads_BHTK)
+        return torch.cat([functional.pad(own[:, :, :-1], (0, 0, 0, 0, 1, 0)), own], 3)
+
+    queries, keys, values = (
+        part.transpose(1, 2).flatten(0, 1)
+        for part in (blocks(queries_BHTK), with_earlier(keys_BHTK), with_earlier(values_BHTK))
+    )
+    num_blocks = len(queries) // num_rows
+    mask = _band_mask(num_blocks, window, queries.device).repeat(num_rows, 1, 1, 1)
+    if dropout and not queries.is_cuda:
+        mixed = _attend_with_dropout(queries, keys, values, mask, dropout)
+    else:
+        mixed = functional.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, dropout_p=dropout
+        )
+    mixed_BHTK = mixed.unflatten(0, (num_rows, num_blocks)).transpose(1, 2).flatten(2, 3)
+    return mixed_BHTK[:, :, :length]
+
+
+def _band_mask(num_blocks: int, window: int, device: torch.device) -> Tensor:
+    """True for the keys that a query sees, of its own block and the one before, (…, 1, T, S)."""
+    places = torch.arange(2 * window, device=device)
+    distance = places[window:, None] - places
+    mask = ((distance >= 0) & (distance <= window)).repeat(num_blocks, 1, 1, 1)
+    mask[0, :, :, :window] = False  # nothing is before the first block
+    return mask
+
+
+class Run(NamedTuple):
+    """Neighboring rows of similar length: their tokens among N, and their layout."""
+
+    tokens: slice
+    rows: RowLayout
+
+
+@lru_cache(maxsize=32)  # shared by the layers of a network, for several threads
+def runs_of(starts: bytes) -> list[Run]:
+    """Cut rows that are sorted by length, so that almost no position is padding.
+
+    starts: int32, where each row starts among the tokens, then their number.
+    """
+    starts_B = np.frombuffer(starts, np.int32)
+    lengths_B = np.diff(starts_B)
+    is_sorted = bool((np.diff(lengths_B) >= 0).all())
+    runs, first = [], int((lengths_B == 0).sum()) if is_sorted else 0  # empty rows have no result
+    if first == len(lengths_B):
+        return []
+    for last, length in enumerate([*lengths_B[first + 1 :].tolist(), None], first + 1):
+        if length is None or (is_sorted and length > _SPREAD * lengths_B[first]):
+            own, most = lengths_B[first:last], int(lengths_B[first:last].max())
+            is_full = bool((own == most).all())  # no padding, and no mask
+            rows = RowLayout(len(own), most) if is_full else unpadded_rows(own, most)
+            runs.append(Run(slice(int(starts_B[first]), int(starts_B[last])), rows))
+            first = last
+    return runs
 
 
 def attend_across(
@@ -286,23 +418,67 @@ def _flash(
     )[0]  # fmt: skip
 
 
-class SelfAttention(nn.Module):
-    """Multi-head attention of the tokens of each row to each other (Vaswani et al. 2017, 3.2)."""
+class Rotary(nn.Module):
+    """Rotates queries and keys by angles that grow with their position (Su et al. 2021, 3.2)."""
 
-    def __init__(self, width: int, num_heads: int, *, dropout: float, is_causal: bool) -> None:
+    speeds_F: Tensor
+
+    def __init__(self, size: int, theta: float) -> None:
+        super().__init__()
+        # Dimension i turns together with dimension i + K / 2.
+        speeds_F = 1.0 / theta ** (torch.arange(0, size, 2).float() / size)
+        self.register_buffer("speeds_F", speeds_F, persistent=False)
+
+    def forward(self, projected_N3HK: Tensor, rows: RowLayout) -> Tensor:
+        """Rotate the queries and keys of every token; values stay as they are, (N, 3, H, K)."""
+        device = projected_N3HK.device
+        angles_TF = torch.arange(rows.max_length, device=device).float()[:, None] * self.speeds_F
+        angles_TK = torch.cat([angles_TF, angles_TF], -1)
+        if rows.places_N is None:
+            angles_NK = angles_TK.repeat(rows.num_rows, 1)
+        else:
+            angles_NK = angles_TK.index_select(0, rows.positions())
+        cosines, sines = angles_NK.cos()[:, None, None], angles_NK.sin()[:, None, None]
+        turned = projected_N3HK[:, :2].float()
+        first, second = turned.chunk(2, -1)
+        turned = turned * cosines + torch.cat([-second, first], -1) * sines
+        return torch.cat([turned.to(projected_N3HK.dtype), projected_N3HK[:, 2:]], 1)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of the tokens of each row to each other (Vaswani et al. 2017, 3.2).
+
+    `theta` is the base of rotary positions (0: none), `window` the reach of local attention.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        *,
+        dropout: float,
+        is_causal: bool,
+        has_bias: bool = True,
+        theta: float = 0.0,
+        window: int = 0,
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.is_causal = is_causal
-        self.dropout = dropout
+        self.dropout, self.window = dropout, window
         # One product for queries, keys and values: three narrow ones fill a chip less well.
-        self.projection = Linear(width, 3 * width)
-        self.output = Linear(width, width)
+        self.projection = Linear(width, 3 * width, bias=has_bias)
+        self.projection.num_parts = 3
+        self.rotary = Rotary(width // num_heads, theta) if theta else None
+        self.output = Linear(width, width, bias=has_bias)
 
     def forward(self, hidden_ND: Tensor, rows: RowLayout, wanted_M: Tensor | None = None) -> Tensor:
         """Update each token, or only the wanted ones, from the tokens of its row, (N, D)."""
-        projected_N3HK = self.project(hidden_ND)
+        projected_N3HK = self._placed(hidden_ND, rows)
         dropout = self.dropout if self.training else 0.0
-        mixed_NHK = attend_rows(projected_N3HK, rows, is_causal=self.is_causal, dropout=dropout)
+        mixed_NHK = attend_rows(
+            projected_N3HK, rows, is_causal=self.is_causal, dropout=dropout, window=self.window
+        )
         if wanted_M is not None:
             mixed_NHK = mixed_NHK.index_select(0, wanted_M)
         return self.output(mixed_NHK.flatten(1))
@@ -311,10 +487,16 @@ class SelfAttention(nn.Module):
         """Queries, keys and values of every head, (N, 3, H, K)."""
         return self.projection(hidden_ND).unflatten(-1, (3, self.num_heads, -1))
 
+    def _placed(self, hidden_ND: Tensor, rows: RowLayout) -> Tensor:
+        """`project`, with queries and keys rotated to their positions if these are rotary."""
+        projected_N3HK = self.project(hidden_ND)
+        return projected_N3HK if self.rotary is None else self.rotary(projected_N3HK, rows)
+
     def maps(self, hidden_ND: Tensor, rows: RowLayout) -> tuple[Tensor, Tensor]:
         """The output of `forward` without dropout, and the attention weights, (B, H, T, S)."""
-        queries, keys, values = rows.padded(self.project(hidden_ND)).permute(2, 0, 3, 1, 4)
-        mask = row_mask(rows, self.is_causal, hidden_ND.device)
+        placed_N3HK = self._placed(hidden_ND, rows)
+        queries, keys, values = rows.padded(placed_N3HK).permute(2, 0, 3, 1, 4)
+        mask = row_mask(rows, self.is_causal, hidden_ND.device, self.window)
         mixed_BHTK, weights_BHTS = attend(queries, keys, values, mask_TS=mask)
         return self.output(rows.flat(mixed_BHTK.transpose(1, 2)).flatten(1)), weights_BHTS
 
@@ -322,9 +504,12 @@ class SelfAttention(nn.Module):
         """The output of `forward` for tokens at these positions, the rest from the cache."""
         queries, keys, values = self.project(hidden_ND).unflatten(0, places_BT.shape).unbind(2)
         keys_BSHK, values_BSHK = cache.extend(places_BT, keys, values)
-        is_past_BTS = (
-            torch.arange(keys_BSHK.shape[1], device=places_BT.device) <= places_BT[..., None]
+        distance_BTS = places_BT[..., None] - torch.arange(
+            keys_BSHK.shape[1], device=places_BT.device
         )
+        is_past_BTS = distance_BTS >= 0
+        if self.window:
+            is_past_BTS &= distance_BTS <= self.window
         mixed_BHTK = functional.scaled_dot_product_attention(
             queries.transpose(1, 2), keys_BSHK.transpose(1, 2), values_BSHK.transpose(1, 2),
             attn_mask=is_past_BTS[:, None],

@@ -4,14 +4,15 @@ A stack has several of them; one compiled graph serves all blocks of a stack.
 
 N tokens, D width. Post-norm normalises after each sum (the Transformer, GPT-1, BERT), pre-norm
 before each part (GPT-2), which leaves a direct path for the gradient. A decoder block of a
-translation model attends to the source between the two.
+translation model attends to the source between the two. `BlockVariant` has what else differs
+between families: biases, gates, rotary positions and local attention.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,24 +20,47 @@ from torch.utils.checkpoint import checkpoint
 
 from sememe.nn.attention import AttendedSource, CrossAttention, SelfAttention
 from sememe.nn.kv_cache import KVCache, LayerCache
-from sememe.nn.layers import LayerNorm, Linear, draw_keys, drop
+from sememe.nn.layers import LayerNorm, Linear, activate, draw_keys, drop
 from sememe.nn.rows import RowLayout, padded_rows
 from sememe.training.config import TransformerConfig
 from sememe.training.objective import NetworkObjective
 
 
-class FeedForward(nn.Module):
-    """Two linear maps with a non-linearity between, for each token separately."""
+class BlockVariant(NamedTuple):
+    """What the blocks of some families have, or lack; by default those of BERT and GPT-2."""
 
-    def __init__(self, width: int, inner_width: int, activation: str) -> None:
+    has_biases: bool = True
+    is_gated: bool = False  # the feed-forward part has a gate (Shazeer 2020)
+    has_attention_norm: bool = True
+    theta: float = 0.0  # the base of rotary positions; 0: positions are in the embedding
+    window: int = 0  # how far local attention reaches; 0: it is global
+
+
+PLAIN = BlockVariant()
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a non-linearity between, for each token separately.
+
+    With a gate, the first map has two halves: one is activated, and multiplied by the other.
+    """
+
+    def __init__(
+        self, width: int, inner_width: int, activation: str, variant: BlockVariant = PLAIN
+    ) -> None:
         super().__init__()
-        self.activation = activation
-        self.inner = Linear(width, inner_width)
-        self.output = Linear(inner_width, width)
+        self.activation, self.is_gated = activation, variant.is_gated
+        num_parts = 2 if variant.is_gated else 1
+        self.inner = Linear(width, num_parts * inner_width, bias=variant.has_biases)
+        self.inner.num_parts = num_parts
+        self.output = Linear(inner_width, width, bias=variant.has_biases)
 
     def forward(self, hidden_ND: Tensor) -> Tensor:
         """Map each token, (N, D)."""
-        return self.output(self.inner(hidden_ND, self.activation))
+        if not self.is_gated:
+            return self.output(self.inner(hidden_ND, self.activation))
+        inner, gate = self.inner(hidden_ND).chunk(2, -1)
+        return self.output(activate(inner, self.activation) * gate)
 
 
 class Block(nn.Module):
@@ -49,14 +73,19 @@ class Block(nn.Module):
         is_causal: bool,
         is_prenorm: bool,
         has_source: bool = False,
+        variant: BlockVariant = PLAIN,
     ) -> None:
         super().__init__()
         self.is_prenorm = is_prenorm
         self.dropout = config.dropout
+        has_bias = variant.has_biases
         self.attention = SelfAttention(
-            config.width, config.num_heads, dropout=config.attention_dropout, is_causal=is_causal
-        )
-        self.attention_norm = LayerNorm(config.width, eps=config.norm_eps)
+            config.width, config.num_heads, dropout=config.attention_dropout, is_causal=is_causal,
+            has_bias=has_bias, theta=variant.theta, window=variant.window,
+        )  # fmt: skip
+        self.attention_norm: Any = nn.Identity()
+        if variant.has_attention_norm:
+            self.attention_norm = LayerNorm(config.width, eps=config.norm_eps, bias=has_bias)
         # Saved files call it `crossing`: a CrossAttention, where there is a source.
         self.crossing: Any = None
         if has_source:
@@ -64,8 +93,10 @@ class Block(nn.Module):
                 config.width, config.num_heads, dropout=config.attention_dropout
             )
             self.crossing_norm = LayerNorm(config.width, eps=config.norm_eps)
-        self.feed_forward = FeedForward(config.width, config.inner_width, config.activation)
-        self.feed_forward_norm = LayerNorm(config.width, eps=config.norm_eps)
+        self.feed_forward = FeedForward(
+            config.width, config.inner_width, config.activation, variant
+        )
+        self.feed_forward_norm = LayerNorm(config.width, eps=config.norm_eps, bias=has_bias)
 
     def forward(
         self,
@@ -157,7 +188,11 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """Blocks one after the other."""
+    """Blocks one after the other.
+
+    `variants` has one entry per block. `order` has the index of the block of each layer, if layers
+    share blocks.
+    """
 
     def __init__(
         self,
@@ -166,19 +201,28 @@ class Stack(nn.Module):
         is_causal: bool,
         is_prenorm: bool,
         has_source: bool = False,
+        variants: Sequence[BlockVariant] = (),
+        order: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
-            Block(config, is_causal=is_causal, is_prenorm=is_prenorm, has_source=has_source)
-            for _ in range(config.num_layers)
-        )
+            Block(
+                config, is_causal=is_causal, is_prenorm=is_prenorm, has_source=has_source,
+                variant=variant,
+            )
+            for variant in variants or [PLAIN] * config.num_layers
+        )  # fmt: skip
+        self.order = list(order) or list(range(config.num_layers))
         self.num_parts = 3 if has_source else 2
         # Keep only the input of each block for the backward pass and recompute the rest: a third
         # more time for a fraction of the memory.
         self.recompute = False
 
     def __iter__(self) -> Iterator[Block]:
-        return cast(Iterator[Block], iter(self.blocks))
+        return (cast(Block, self.blocks[index]) for index in self.order)
+
+    def __len__(self) -> int:
+        return len(self.order)
 
     def forward(
         self,
@@ -191,12 +235,12 @@ class Stack(nn.Module):
 
         With `wanted_M` the last block ends with these tokens, (M, D), if the loss needs no others.
         """
-        keys_LP: list[Any] = [None] * len(self.blocks)
+        keys_LP: list[Any] = [None] * len(self)
         if self.training:
-            num_keys = self.num_parts * len(self.blocks)
+            num_keys = self.num_parts * len(self)
             keys_LP = list(draw_keys(num_keys, hidden_ND.device).view(-1, self.num_parts))
         for index, (block, keys) in enumerate(zip(self, keys_LP, strict=True), start=1):
-            own = hidden_ND, rows, keys, wanted_M if index == len(self.blocks) else None, source
+            own = hidden_ND, rows, keys, wanted_M if index == len(self) else None, source
             if self.training and self.recompute:
                 hidden_ND = checkpoint(block, *own, use_reentrant=False)
             else:
@@ -244,6 +288,8 @@ class TokenNetwork(nn.Module):
         self.seen_length = config.max_length
         # What computes `encode` instead of the blocks where no gradients are needed, if anything.
         self.engine: Any = None
+        # What LoRA added to its weights, for a folder that names the base and holds no more.
+        self.adapter: Any = None
 
     def embed(self, ids_N: Tensor, segments_N: Tensor | None, positions_N: Tensor) -> Tensor:
         """The input of the first block, (N, D)."""
@@ -303,7 +349,7 @@ def compile_parts(network: Any, *stacks: Stack, **options: Any) -> None:
     Shapes are dynamic, because batches differ in their numbers of tokens.
     """
     settings = {"dynamic": True, **options}
-    for part in (network.embedding, *chain(*stacks)):
+    for part in dict.fromkeys((network.embedding, *chain(*stacks))):
         part.compile(**settings)
     network.head_loss = torch.compile(network.head_loss, **settings)
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sememe.contract import Truncation
 from sememe.errors import OptionError
 from sememe.examples.batches import TokenSequence
 from sememe.nn.rows import RowLayout, unpadded_rows
@@ -125,12 +126,12 @@ def means(tokens_ND: Tensor, inputs: Inputs) -> Tensor:
 
 
 class Framed(NamedTuple):
-    """A sequence, the positions of its texts, and whether they were truncated."""
+    """A sequence, the positions of its texts, and what was truncated."""
 
     sequence: TokenSequence
     starts: tuple[int, ...]  # the index of the first token of each text
     sizes: tuple[int, ...]  # the number of tokens of each text
-    is_cut: bool
+    cut: Truncation | None  # None: nothing
 
 
 class SequenceMarks(NamedTuple):
@@ -169,7 +170,7 @@ class Coder(ABC):
         """Add the special ids to one text or two; the longer one is truncated first."""
         texts = [first] if second is None else [first, second]
         sizes = kept_sizes([len(text) for text in texts], self.room(len(texts)))
-        is_cut = any(len(text) > size for text, size in zip(texts, sizes, strict=True))
+        given, kept = sum(map(len, texts)), sum(sizes)
         marks = self.marks
         parts: list[Any] = [marks.before, first[: sizes[0]]]
         starts = [len(marks.before)]
@@ -180,7 +181,8 @@ class Coder(ABC):
         segments_T = np.zeros(len(ids_T), np.int8)
         if second is not None and not self.is_gpt:
             segments_T[starts[1] - len(marks.before_second) :] = 1
-        return Framed(TokenSequence(ids_T, segments_T), tuple(starts), tuple(sizes), is_cut)
+        cut = Truncation(given, kept) if given > kept else None
+        return Framed(TokenSequence(ids_T, segments_T), tuple(starts), tuple(sizes), cut)
 
 
 def kept_sizes(sizes: list[int], room: int) -> list[int]:
@@ -249,6 +251,16 @@ class Backbone(ABC):
 
     def learn_rows(self, seed: int) -> None:  # noqa: B027  # only of words
         """Note the words of the training rows, once these are encoded."""
+
+    def adapt(self, base: Any, config: Any) -> str:
+        """Put LoRA's updates on the network of the model at `base`, and describe them."""
+        raise OptionError("lora updates the matrices of a BERT or GPT, and the model is neither.")
+
+    def finish_adapter(self) -> None:  # noqa: B027  # only of networks
+        """Merge what LoRA has trained into the weights."""
+
+    def drop_adapter(self, objectives: Several[Any]) -> None:  # noqa: B027  # only of networks
+        """Let networks be saved as a whole, not as an adapter to another model."""
 
     def fingerprints(self) -> dict[str, str]:
         """Hashes of what a run starts from besides the trained weights."""

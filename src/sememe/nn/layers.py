@@ -29,6 +29,7 @@ class Linear(nn.Linear):
     """y = x Wᵀ + b in the precision of x."""
 
     cast: Cast | None = None
+    num_parts = 1  # matrices one below the other in its weight, such as queries, keys and values
 
     def forward(self, x: Tensor, activation: str = "") -> Tensor:
         """Map the last axis of x; with an activation by its name, apply it to the result."""
@@ -53,11 +54,12 @@ def _suits_onednn(x: Tensor) -> bool:
     """
     return (
         _has_onednn
+        # First: the compiler cannot follow the next question, and would cut the graph there.
+        and not torch.compiler.is_compiling()
         and torch.is_inference_mode_enabled()
         and x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.bfloat16)
         and x.numel() >= _ONEDNN_ROWS * x.shape[-1]
-        and not torch.compiler.is_compiling()
     )
 
 
@@ -121,7 +123,8 @@ def initialise(module: nn.Module, std: float, generator: torch.Generator) -> Non
             nn.init.zeros_(part.bias)
         if isinstance(part, nn.LayerNorm):
             nn.init.ones_(part.weight)
-            nn.init.zeros_(part.bias)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
 
 
 def draw_keys(num_keys: int, device: torch.device) -> Tensor:

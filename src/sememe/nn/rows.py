@@ -105,7 +105,7 @@ class BERTInputs(NamedTuple):
     rows: RowLayout
     hidden_M: Tensor  # flat indices of the tokens to predict
     targets_M: Tensor
-    follows_B: Tensor | None  # 0: the second text follows the first; 1: it does not
+    follows_B: Tensor | None  # 0: B follows A; 1: it does not; NO_LABEL
     # The losses are divided by these. Where a step has several batches or processes, put
     # the mean over them here: the sum of gradients is then that of one large batch.
     num_targets: Tensor
@@ -123,6 +123,15 @@ class GPTInputs(NamedTuple):
     num_targets: Tensor
 
 
+NO_LABEL = -100  # which cross_entropy ignores
+_FOLLOWS = np.array([1, 0, NO_LABEL])  # is_next -1 is the last one
+
+
+def num_pairs(batch: Batch) -> int:
+    """Rows with a next-sentence label."""
+    return 0 if batch.is_next_B is None else int((batch.is_next_B >= 0).sum())
+
+
 def bert_inputs(batch: Batch) -> BERTInputs:
     """Concatenate a batch of masked examples; targets keep their order."""
     max_length = batch.ids_BT.shape[1]
@@ -137,11 +146,48 @@ def bert_inputs(batch: Batch) -> BERTInputs:
         rows=rows,
         hidden_M=_unpadded_index(batch.hidden_N, batch.lengths_B, max_length),
         targets_M=torch.from_numpy(batch.targets_N.astype(np.int64)),
-        follows_B=None
-        if batch.is_next_B is None
-        else torch.from_numpy(1 - batch.is_next_B.astype(np.int64)),
+        follows_B=None if batch.is_next_B is None else torch.from_numpy(_FOLLOWS[batch.is_next_B]),
         num_targets=torch.tensor(float(max(len(batch.targets_N), 1))),
-        num_pairs=torch.tensor(float(len(batch.lengths_B))),
+        num_pairs=torch.tensor(float(max(num_pairs(batch), 1))),
+    )
+
+
+def filled_up(batch: Batch, length: int, num_tokens: int, num_targets: int) -> Batch:
+    """The batch with rows of padding and targets without a loss, so that few sizes occur.
+
+    Tokens and targets are then multiples of these numbers, and there are as many more rows whatever
+    the batch: a whole step can be compiled once, or recorded as a CUDA graph.
+    """
+    assert batch.hidden_N is not None and batch.targets_N is not None
+    num_rows = -(-num_tokens // length) + 1
+    if length < num_rows:
+        raise OptionError(f"length ({length}) is too short for steps of fixed size.")
+    missing = -batch.num_tokens % num_tokens
+    # A row without a token has nothing to attend to.
+    missing += num_tokens if missing < num_rows else 0
+    lengths_R = np.full(num_rows, missing // num_rows, np.int32)
+    lengths_R[: missing % num_rows] += 1
+    shape, width = (num_rows, length), batch.ids_BT.shape[1]
+
+    def widened(rows_BT: np.ndarray | None) -> np.ndarray | None:
+        if rows_BT is None:
+            return None
+        wide_BT = np.pad(rows_BT, ((0, 0), (0, length - width)))
+        return np.concatenate([wide_BT, np.zeros(shape, rows_BT.dtype)])
+
+    rows_N, places_N = np.divmod(batch.hidden_N, width)
+    more = -len(batch.targets_N) % num_targets
+    unlabelled = np.full(num_rows, -1, np.int8)
+    return Batch(
+        ids_BT=np.asarray(widened(batch.ids_BT)),
+        lengths_B=np.concatenate([batch.lengths_B, lengths_R]),
+        num_tokens=batch.num_tokens + missing,
+        segments_BT=widened(batch.segments_BT),
+        hidden_N=np.pad(rows_N * length + places_N, (0, more)),
+        targets_N=np.pad(batch.targets_N, (0, more), constant_values=NO_LABEL),
+        is_next_B=(
+            None if batch.is_next_B is None else np.concatenate([batch.is_next_B, unlabelled])
+        ),
     )
 
 

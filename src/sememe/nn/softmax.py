@@ -30,7 +30,7 @@ class ScoreSums(NamedTuple):
 
 
 def score(logits_MV: Tensor, targets_M: Tensor) -> ScoreSums:
-    """Sum the cross-entropy (nats) and the right predictions."""
+    """Sum the cross-entropy (nats) and the right predictions; targets of -100 have neither."""
     logits_MV = logits_MV.float()
     loss = functional.cross_entropy(logits_MV, targets_M, reduction="sum")
     is_right_M = _are_right(logits_MV.detach(), targets_M)
@@ -42,7 +42,8 @@ def _are_right(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
         # In half precision the best often tie; one of them is the prediction.
         return logits_MV.argmax(-1) == targets_M
     # While training no argmax: the largest logit is known to the softmax already.
-    return logits_MV.gather(-1, targets_M[:, None]).squeeze(-1) >= logits_MV.amax(-1)
+    own_M = logits_MV.gather(-1, targets_M.clamp_min(0)[:, None]).squeeze(-1)
+    return (own_M >= logits_MV.amax(-1)) & (targets_M >= 0)
 
 
 def score_tokens(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sememe.errors import OptionError
+from sememe.notebook import cell_width
 from sememe.plots.style import BLUE, FAINT, INK, RED, Paths, check_paths, picture, spoken
 
 if TYPE_CHECKING:
@@ -77,7 +78,12 @@ def project(rows_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The sign of an axis is arbitrary; its largest weight is made positive.
     """
     centred_ND = np.asarray(rows_ND, np.float64) - np.mean(rows_ND, axis=0, dtype=np.float64)
-    _, scales, axes = np.linalg.svd(centred_ND, full_matrices=False)
+    if len(centred_ND) > 4 * centred_ND.shape[1]:
+        # The same axes from the (D, D) products, many times faster for 100,000 rows.
+        squares, columns = np.linalg.eigh(centred_ND.T @ centred_ND)
+        scales, axes = np.sqrt(np.maximum(squares[::-1], 0)), columns.T[::-1]
+    else:
+        _, scales, axes = np.linalg.svd(centred_ND, full_matrices=False)
     axes_2D = np.zeros((2, centred_ND.shape[1]))
     axes_2D[: min(2, len(axes))] = axes[:2]
     largest = np.abs(axes_2D).argmax(axis=1)
@@ -86,6 +92,54 @@ def project(rows_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     shares = np.zeros(2)
     shares[: min(2, len(scales))] = scales[:2] ** 2 / total if total else 0
     return centred_ND @ axes_2D.T, shares
+
+
+class Layout(NamedTuple):
+    """A picture in pixels, y downwards: its size, its points, and labels with their centres."""
+
+    width: float
+    height: float
+    points_N2: np.ndarray
+    labels: list[str]  # long ones shortened
+    centres_N2: np.ndarray
+
+
+_LONGEST_LABEL = 24  # columns of a terminal
+_LETTER, _LINE = 8.2, 16.0  # pixels of a letter and of a line at a size of 13
+_MARGIN = np.array([56.0, 26.0])
+
+
+def _shortened(text: str) -> str:
+    while cell_width(text) > _LONGEST_LABEL:
+        text = text[:-2] + "…"
+    return text
+
+
+def lay_out(
+    points_N2: np.ndarray,
+    labels: Sequence[str],
+    lines: Sequence[tuple[int, int]] = (),
+    *,
+    width: float = 640.0,
+    heights: tuple[float, float] = (280.0, 480.0),
+) -> Layout:
+    """Scale points alike in both directions into a picture, and place labels free of `lines`."""
+    low_2, high_2 = points_N2.min(axis=0), points_N2.max(axis=0)
+    span_2 = np.maximum(high_2 - low_2, 1e-12)
+    room_2 = np.array([width, heights[1]]) - 2 * _MARGIN
+    scale = float((room_2 / span_2).min()) if (high_2 > low_2).any() else 1.0
+    height = float(np.clip(span_2[1] * scale + 2 * _MARGIN[1], *heights))
+    middle_2 = np.array([width, height]) / 2
+    pixels_N2 = middle_2 + (points_N2 - (low_2 + high_2) / 2) * scale * np.array([1.0, -1.0])
+    short = [_shortened(label[:200]) for label in labels]
+    sizes_N2 = np.array([(_LETTER * max(1, cell_width(label)), _LINE) for label in short])
+    along = np.linspace(0.08, 0.92, 16)[:, None]
+    dots = [pixels_N2[start] * (1 - along) + pixels_N2[end] * along for start, end in lines]
+    centres_N2 = place_labels(
+        pixels_N2, sizes_N2, (2.0, 2.0, width - 2, height - 2),
+        obstacles_M2=np.concatenate(dots) if dots else None,
+    )  # fmt: skip
+    return Layout(width, height, pixels_N2, short, centres_N2)
 
 
 # The mark of each color, for readers who cannot tell the colors by themselves.
@@ -143,11 +197,11 @@ def pca(
         axes.set_ylabel(spoken(f"second component, {second}"), loc="bottom", labelpad=7)
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(title, pad=12)
-        _label(figure, axes, words, points_N2, colors, lines)
+        label_points(figure, axes, words, points_N2, colors, lines)
     return figure
 
 
-def _label(
+def label_points(
     figure: Figure,
     axes: Axes,
     words: Sequence[str],
@@ -155,6 +209,7 @@ def _label(
     colors: Sequence[str],
     lines: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> None:
+    """Write the labels of points beside them, free of each other and of lines."""
     size_pt = 10.0 if len(words) <= 40 else 8.0 if len(words) <= 90 else 6.5
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     probes = [figure.text(0, 0, word, fontsize=size_pt) for word in words]
@@ -226,5 +281,5 @@ def draw_topics(
         axes.spines[:].set_visible(False)
         named = numbers[:_MOST_LABELS]
         middles_K2 = (middles_KD[: len(named)] - center_D) @ axes_2D.T
-        _label(figure, axes, [labels[n] for n in named], middles_K2, [INK] * len(named), [])
+        label_points(figure, axes, [labels[n] for n in named], middles_K2, [INK] * len(named), [])
     return figure

@@ -25,6 +25,7 @@ import numpy as np
 
 from sememe.errors import ArtifactError, InputError
 from sememe.machine import provenance
+from sememe.models.inference import spread
 from sememe.progress import Reporter
 from sememe.search import passages
 from sememe.search.config import SearchConfig
@@ -181,7 +182,7 @@ class _Writer:
             self.starts.append(start)
             self.ends.append(end)
             self._waiting.append((row.text[start:end], number))
-        if len(self._waiting) >= _PASSAGES_AT_ONCE:
+        if len(self._waiting) >= spread(_PASSAGES_AT_ONCE):
             self.flush()
 
     def flush(self) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 from sememe.contract import KINDS, Model
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.machine import cache_dir
+from sememe.models.inference import embed_all
 from sememe.models.registry import content_hash, opened
 from sememe.notebook import html_table
 from sememe.progress import SILENT, Reporter
@@ -42,6 +43,7 @@ from sememe.search.rows import (
     detected_language,
     read_rows,
 )
+from sememe.storage import remote
 from sememe.storage.folder import (
     check_replaceable,
     kind_of_folder,
@@ -51,6 +53,7 @@ from sememe.storage.folder import (
     scratch_mark,
     write_folder,
 )
+from sememe.storage.urls import url_of
 from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.tokens.caching import key_of
@@ -103,7 +106,7 @@ class Search:
 
     def __init__(self, folder: str | Path, model: Any = None) -> None:
         """Open an index; `model` must be the one it was made with (default: from its old place)."""
-        self._index = IndexFolder(Path(folder))
+        self._index = IndexFolder(remote.here(folder))
         self._given, self._model = model, None
         if model is not None and not self.has_vectors:
             raise OptionError(f"{folder} has no vectors: build it with a model to use one.")
@@ -199,7 +202,7 @@ class Search:
             if _sources(data, config) is None:
                 return cls.build(data, model, progress=progress, **options)
             names = [data] if isinstance(data, str | Path) else data or []
-            where = [str(Path(name).absolute()) for name in names]
+            where = [remote.absolute(name) for name in names]
             folder = cache_dir() / "indexes" / key_of(where, str(model or ""), config.to_dict())
         place = Path(folder).absolute()
         with locked(place, progress.note):
@@ -523,6 +526,8 @@ def _reranked(model: Any, query: str, hits: list[Hit]) -> list[Hit]:
 
 def is_index(folder: str | Path) -> bool:
     """Whether a folder holds an index."""
+    if (url := url_of(folder)) is not None:
+        return bool(remote.read_manifest(url).get("kind") == KIND)
     return Path(folder).is_dir() and kind_of_folder(Path(folder)) == KIND
 
 
@@ -613,7 +618,7 @@ def _write(
     def embed(texts: list[str]) -> np.ndarray:
         nonlocal num_longer
         num_longer += model.num_longer(texts)
-        return np.asarray(model.embed_role(texts, "document"), np.float32)
+        return np.asarray(embed_all(model, texts, "document"), np.float32)
 
     done = write_index(
         place, rows, config=config, settings=settings, old=old, manifest=manifest,

@@ -147,7 +147,8 @@ def _items(items: Iterable[Any], config: RowsConfig, first_id: int) -> Iterator[
                 f"Row {number} is {kind_of(item)}; rows are texts, or dicts with the key "
                 f"{column!r}."
             )
-        cells = {name: cell for name, cell in item.items() if name not in (column, key)}
+        # Names are text in files; a dict of Python may have others.
+        cells = {str(name): cell for name, cell in item.items() if name not in (column, key)}
         yield Row(str(item.get(key, number)), item[column], cells)
 
 

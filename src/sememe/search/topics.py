@@ -107,22 +107,24 @@ def topics(
         check_free(out, overwrite=overwrite)
     used = opened(model, device=device, able="embed")
     with scratch_folder(cache_dir() / "topics", ".rows") as folder, Spool(folder) as spool:
-        vectors, language = _read(data, used, config, spool, folder, reporter)
-        is_known = _centered(vectors.mapped())
-        if num_unknown := int((~is_known).sum()):
+        vectors, known_N, language = _read(data, used, config, spool, folder, reporter)
+        if num_unknown := len(spool) - len(known_N):
             reporter.note(f"{num_unknown:,} rows have no word that the model knows.")
-        of_rows = _clustered(vectors.mapped(), is_known, config, reporter)
+        _center(vectors.mapped())
+        of_known = _clustered(vectors.mapped(), config, reporter)
+        of_rows = np.full(len(spool), NO_TOPIC, np.int64)
+        of_rows[known_N] = of_known
         settings = TextSettings(language=language)
         words = _descriptive_words(spool, of_rows, settings, config.num_words)
         found = [
             Topic(number, int((of_rows == number).sum()), words[number], examples)
-            for number, examples in _examples(vectors.mapped(), of_rows, spool).items()
+            for number, examples in _examples(vectors.mapped(), of_known, known_N, spool).items()
         ]
         if out is not None:
             rows = _table(spool, of_rows, words)
             write_rows(out, rows, {"topic": int, "topic_words": str}, reporter)
         if paths:
-            _draw(vectors.mapped(), of_rows, found, paths)
+            _draw(vectors.mapped(), of_known, found, paths)
     return TopicsResult(
         topics=found, of_rows=of_rows, language=language, config=config,
         out=None if out is None else str(out),
@@ -131,63 +133,59 @@ def topics(
 
 def _read(
     data: Any, model: Any, config: TopicsConfig, spool: Spool, folder: Path, reporter: Reporter
-) -> tuple[VectorFile, str]:
-    """Embed all rows; their vectors, and the language of their words."""
+) -> tuple[VectorFile, np.ndarray, str]:
+    """Embed all rows: the vectors that are not zero, their rows, the language of the words."""
     rows, vectors = usable_rows(data, config, reporter), VectorFile(folder / "vectors")
     language = config.language
     if not language:
         language, rows = detected_language(rows)
         if language == "zh":
             reporter.note("The rows are Chinese: they are split into Chinese words.")
+    known: list[np.ndarray] = []
     with reporter.task("embedding", None, "rows") as task:
         for part in spool.filled(task.watch(rows)):
-            vectors.add(model.embed([row.text for row in part]))
-    return vectors, language
+            found_ND = model.embed([row.text for row in part])
+            is_known = found_ND.any(axis=1)
+            known.append(len(spool) - len(part) + np.flatnonzero(is_known))
+            vectors.add(found_ND[is_known])
+    return vectors, np.concatenate(known), language
 
 
-def _centered(rows_ND: np.ndarray) -> np.ndarray:
-    """Change rows to their direction from the mean direction; which ones are not zero.
+def _center(rows_ND: np.ndarray) -> None:
+    """Change rows to their direction from the mean direction.
 
     Vectors of texts mostly share a large common part, which says nothing about topics.
     """
-    is_known = np.empty(len(rows_ND), np.bool_)
     total_D = np.zeros(rows_ND.shape[1])
     blocks = [slice(start, start + AT_ONCE) for start in range(0, len(rows_ND), AT_ONCE)]
     for own in blocks:
         units_ND = unit_rows(rows_ND[own])
-        is_known[own], rows_ND[own] = units_ND.any(axis=1), units_ND
+        rows_ND[own] = units_ND
         total_D += units_ND.sum(axis=0)
-    mean_D = total_D / max(1, is_known.sum())
+    mean_D = total_D / max(1, len(rows_ND))
     for own in blocks:
-        rows_ND[own] = unit_rows(rows_ND[own] - mean_D * is_known[own, None])
-    return is_known
+        rows_ND[own] = unit_rows(rows_ND[own] - mean_D)
 
 
-def _clustered(
-    rows_ND: np.ndarray, is_known: np.ndarray, config: TopicsConfig, reporter: Reporter
-) -> np.ndarray:
-    """The topic of each row, numbered from 1 by size; rows that are not known get none."""
+def _clustered(rows_ND: np.ndarray, config: TopicsConfig, reporter: Reporter) -> np.ndarray:
+    """The topic of each row, numbered from 1 by size."""
     from threadpoolctl import threadpool_limits
 
-    num = int(is_known.sum())
-    if num < 2:
+    if len(rows_ND) < 2:
         raise InputError("At least two rows with words that the model knows are needed.")
-    known_ND = rows_ND if num == len(rows_ND) else rows_ND[is_known]
     # Sums of several threads would differ in their last digits from run to run.
     with threadpool_limits(1, user_api="openmp"):
         if config.method == "kmeans":
-            labels = _kmeans(known_ND, config, reporter)
+            labels = _kmeans(rows_ND, config, reporter)
         else:
-            labels = _hdbscan(known_ND, config)
+            labels = _hdbscan(rows_ND, config)
     sizes = Counter(labels[labels >= 0].tolist())
     if not sizes:
         raise OptionError(
             f"No topic has {config.min_size:,} rows: choose a smaller --min-size, or kmeans."
         )
     numbers = {label: number for number, (label, _) in enumerate(sizes.most_common(), 1)}
-    of_rows = np.full(len(rows_ND), NO_TOPIC, np.int64)
-    of_rows[is_known] = [numbers.get(label, NO_TOPIC) for label in labels.tolist()]
-    return of_rows
+    return np.array([numbers.get(label, NO_TOPIC) for label in labels.tolist()])
 
 
 def _kmeans(rows_ND: np.ndarray, config: TopicsConfig, reporter: Reporter) -> np.ndarray:
@@ -278,13 +276,15 @@ def _descriptive_words(
 # ---- results ------------------------------------------------------------------------------------
 
 
-def _examples(rows_ND: np.ndarray, of_rows: np.ndarray, spool: Spool) -> dict[int, list[str]]:
-    """The texts nearest to the middle of each topic."""
+def _examples(
+    rows_ND: np.ndarray, of_rows: np.ndarray, known_N: np.ndarray, spool: Spool
+) -> dict[int, list[str]]:
+    """The texts nearest to the middle of each topic; `known_N` are the numbers of the rows."""
     found = {}
     for number in np.unique(of_rows[of_rows != NO_TOPIC]).tolist():
         own = np.flatnonzero(of_rows == number)
         products = rows_ND[own] @ rows_ND[own].mean(axis=0)
-        nearest = own[np.argsort(-products, kind="stable")[:_NUM_EXAMPLES]]
+        nearest = known_N[own[np.argsort(-products, kind="stable")[:_NUM_EXAMPLES]]]
         texts = [" ".join(spool[row].text.split()) for row in nearest.tolist()]
         found[number] = [text[:_EXAMPLE_SIZE] for text in texts]
     return found

@@ -8,15 +8,16 @@ Routes are in routes.py and tei.py; every request passes gate.py first.
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
 import hmac
 import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,19 +30,27 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 from swagger_ui_bundle import swagger_ui_path
 
 from sememe import __version__
-from sememe.errors import ArtifactError, SememeError, UnknownWordError, UnsupportedError
+from sememe.errors import (
+    ArtifactError,
+    OptionError,
+    SememeError,
+    UnknownWordError,
+    UnsupportedError,
+)
 from sememe.serve.batching import QueueFullError
 from sememe.serve.config import ServeConfig, listed
+from sememe.serve.connection import LimitedConnection
 from sememe.serve.gate import Gate, Log, Refused, error_body, error_type
+from sememe.serve.json_route import Direct, told_of
 from sememe.serve.models import Models, UnavailableError, UnknownModelError
 from sememe.serve.routes import model_routes
 from sememe.serve.service import Service
 from sememe.serve.tei import tei_routes
 
-_HEADER_BYTES = 65_536
 _DRAIN_S = 30  # that running requests may take after SIGTERM
 # Status and code of errors that a request can cause, the most special first.
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -57,10 +66,19 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
 )
 
 
-def create_app(paths: Sequence[str | Path], config: ServeConfig | None = None) -> Any:
-    """The ASGI application of these models."""
-    config = with_key(config or ServeConfig())
+# Adds the routes of a page to the application and its service.
+Add = Callable[[FastAPI, Service], None]
+
+
+def create_app(
+    paths: Sequence[str | Path], config: ServeConfig | None = None, add: Add | None = None
+) -> Any:
+    """The ASGI application of these models; `add` gives it a page, which knows no key."""
+    config = config or ServeConfig()
+    if add is None:
+        config = with_key(config)
     service = Service(Models(paths, config), config)
+    log = Log(config.log_file, service.metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,26 +87,32 @@ def create_app(paths: Sequence[str | Path], config: ServeConfig | None = None) -
                 await service.models.load_all()
             service.is_ready = True
 
-        _set_threads(config.threads)
         task = asyncio.create_task(start())
         yield
         task.cancel()
         service.close()
+        log.flush()
 
     app = FastAPI(
         title="sememe", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    app.include_router(model_routes(service), dependencies=[Depends(_authorized(config))])
-    app.include_router(tei_routes(service), dependencies=[Depends(_authorized(config))])
+    check = _authorized(config)
+    routers = [model_routes(service, check), tei_routes(service, check)]
+    for router in routers:
+        app.include_router(router)
+    if add is not None:
+        add(app, service)
     _add_operations(app, service, config)
-    _add_errors(app)
+    for kind in (Exception, HTTPException, RequestValidationError, *(own[0] for own in _STATUS)):
+        app.add_exception_handler(kind, _handle_error)
+    app.state.service = service
+    inner: ASGIApp = Direct(app, [route for router in routers for route in router.routes], _failed)
     if config.cors:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=listed(config.cors), allow_methods=["GET", "POST"],
+        inner = CORSMiddleware(
+            inner, allow_origins=listed(config.cors), allow_methods=["GET", "POST"],
             allow_headers=["authorization", "x-api-key", "content-type"],
         )  # fmt: skip
-    app.state.service = service
-    gate = Gate(app, config, service.metrics, Log(config.log_file, service.metrics))
+    gate = Gate(inner, config, service.metrics, log)
     gate.service = service  # type: ignore[attr-defined]
     return gate
 
@@ -97,13 +121,6 @@ def with_key(config: ServeConfig) -> ServeConfig:
     """The options with the key of the environment, unless they have one or want none."""
     key = os.environ.get("SEMEME_API_KEY", "")
     return config if config.api_key or config.no_auth or not key else replace(config, api_key=key)
-
-
-def _set_threads(num: int) -> None:
-    if num and find_spec("torch") is not None:
-        import torch
-
-        torch.set_num_threads(num)
 
 
 def _authorized(config: ServeConfig) -> Any:
@@ -155,44 +172,44 @@ def _add_operations(app: FastAPI, service: Service, config: ServeConfig) -> None
         )  # fmt: skip
 
 
-def _add_errors(app: FastAPI) -> None:
+def _failed(request: Request, error: Exception) -> Response:
     """Every failure as an error of the OpenAI API."""
-
-    def failed(
-        request: Request, status: int, message: str, code: str, param: str | None = None
-    ) -> Response:
-        request.state.code = code
-        headers = {"retry-after": "1"} if status in (429, 503) else {}
-        if status == 401:
-            headers["www-authenticate"] = "Bearer"
-        body = error_body(message, error_type(status), code, param)
-        return Response(body, status, headers, media_type="application/json")
-
-    async def known(request: Request, error: Exception) -> Response:
-        status, code = next(
-            (status, code) for kind, status, code in _STATUS if isinstance(error, kind)
-        )
-        return failed(request, status, str(error) or code, code)
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        code, param = getattr(error, "code", ""), getattr(error, "param", None)
-        return failed(request, error.status_code, str(error.detail), code, param)
-
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
+    param = None
+    if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         param = ".".join(str(part) for part in first["loc"][1:]) or None
-        return failed(request, 422, f"{param or 'The body'}: {first['msg']}.", "invalid", param)
+        status, code, message = 422, "invalid", told_of(param or "The body", first)
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, str(error.detail)
+        code, param = getattr(error, "code", ""), getattr(error, "param", None)
+    else:
+        own = ((status, code) for kind, status, code in _STATUS if isinstance(error, kind))
+        status, code = next(own, (500, "internal_error"))
+        message = str(error) or code
+    if status == 500:
+        message = "The service failed."  # the log says why
+        request.state.fault = f"{type(error).__name__}: {error}"
+    request.state.code = code
+    headers = {"retry-after": "1"} if status in (429, 503) else {}
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    body = error_body(message, error_type(status), code, param)
+    return Response(body, status, headers, media_type="application/json")
 
-    async def fault(request: Request, error: Exception) -> Response:
-        return failed(request, 500, "The service failed.", "internal_error")  # the log says why
 
-    app.add_exception_handler(Exception, fault)
-    for kind, _, _ in _STATUS:
-        app.add_exception_handler(kind, known)
-    app.add_exception_handler(HTTPException, refused)
-    app.add_exception_handler(RequestValidationError, invalid)
+async def _handle_error(request: Request, error: Exception) -> Response:
+    return _failed(request, error)
+
+
+def _freeze_objects() -> None:
+    """Exempt all objects so far from Python's garbage collection.
+
+    PyTorch and models have some 500,000. Looking through them takes 0.1 s and more, in which no
+    request is answered. They are freed all the same when nothing refers to them.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 class _Server(uvicorn.Server):
@@ -203,29 +220,42 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note that no new requests should come."""
         self.service.is_draining = True
-        super().handle_exit(sig, frame)
+        # Not as the base class does it, which sends the signal to itself again in the end: a
+        # service that was told to stop, and did, has not failed.
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
-def serve(paths: Sequence[str | Path], config: ServeConfig, on_start: Any = print) -> None:
+def serve(
+    paths: Sequence[str | Path],
+    config: ServeConfig,
+    on_start: Any = print,
+    add: Add | None = None,
+) -> None:
     """Serve models until SIGTERM or Ctrl-C; running requests are finished."""
-    app = create_app(paths, config)
+    app = create_app(paths, config, add)
+    app.service.models.after_load = _freeze_objects
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     # With the protocol named, asyncio sends small answers at once: 1 ms instead of 44 for each.
     own = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with own:
-        own.bind((config.host, config.port))
+        try:
+            own.bind((config.host, config.port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise OptionError(
+                f"Port {config.port} is in use; choose another one, or any free one with --port 0."
+            ) from error
         own.listen(2_048)  # who reads the address below may connect at once
         host = f"[{config.host}]" if ":" in config.host else config.host
         on_start(f"http://{host}:{own.getsockname()[1]}")
-        # h11 limits the size of headers; the parser httptools does not.
         settings = uvicorn.Config(
-            app, http="h11", h11_max_incomplete_event_size=_HEADER_BYTES, log_level="warning",
-            access_log=False, server_header=False, lifespan="on", limit_concurrency=4_096,
-            timeout_keep_alive=30, timeout_graceful_shutdown=_DRAIN_S,
+            app, http=LimitedConnection, ws="none", log_level="warning", access_log=False,
+            server_header=False, lifespan="on", limit_concurrency=4_096, timeout_keep_alive=30,
+            timeout_graceful_shutdown=_DRAIN_S, proxy_headers=False,
         )  # fmt: skip
         server = _Server(settings)
         server.service = app.service
-        # After its last request the server raises the signal again; the process then ends with 0.
-        signal.signal(signal.SIGTERM, lambda *_: None)
         server.run(sockets=[own])

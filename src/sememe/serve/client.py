@@ -266,7 +266,12 @@ class _Calls:
         )
 
     def predict(
-        self, task: Task, rows: Sequence[Any], model: str | None = None
+        self,
+        task: Task,
+        rows: Sequence[Any],
+        model: str | None = None,
+        *,
+        truncate: bool = False,
     ) -> _Call[list[Any]]:
         """Predict with a task model, one prediction per row."""
         if task not in get_args(Task):
@@ -277,6 +282,7 @@ class _Calls:
             lambda answer: _as_many(answer["predictions"], len(sent)),
             model=model,
             inputs=sent,
+            truncate=truncate,
         )
 
     def translate(self, texts: Sequence[str], model: str | None = None) -> _Call[list[str]]:
@@ -316,6 +322,7 @@ class _Calls:
         model: str | None = None,
         *,
         top: int | None = None,
+        truncate: bool = False,
     ) -> _Call[list[tuple[int, float]]]:
         """Rank documents by relevance to a query, as pairs of index and score."""
         return _post(
@@ -325,6 +332,7 @@ class _Calls:
             query=query,
             documents=_listed(documents, "documents"),
             top=top,
+            truncate=truncate,
         )
 
     def search(

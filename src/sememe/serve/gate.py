@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 import time
-import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.exceptions import HTTPException
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sememe.serve.config import ServeConfig
 
 _BODY_S = 30.0  # in which the body of a request must arrive
+_LOG_S = 0.05
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:@,\s]+))(?::[0-9]*)?")  # with its port
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
@@ -69,6 +71,25 @@ class Metrics:
         self.queue = Gauge("sememe_queue", "Requests that wait or are computed.", **own)
         self.unlogged = Counter("sememe_unlogged", "Log lines that could not be written.", **own)
 
+        # Looking labels up takes longer than counting.
+        self._known: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+        self._known_tokens: dict[str, Any] = {}
+
+    def note_request(self, route: str, model: str, status: int, seconds: float) -> None:
+        """Note a request."""
+        key = (route, model, status)
+        if (own := self._known.get(key)) is None:
+            own = self.requests.labels(route, model, status), self.latency.labels(route, model)
+            self._known[key] = own
+        own[0].inc()
+        own[1].observe(seconds)
+
+    def note_tokens(self, model: str, num: int) -> None:
+        """Note tokens that a model reads."""
+        if (own := self._known_tokens.get(model)) is None:
+            own = self._known_tokens[model] = self.tokens.labels(model)
+        own.inc(num)
+
     def note_batch(self, num_texts: int, num_tokens: int) -> None:
         """Note the size of a batch."""
         self.batch_texts.observe(num_texts)
@@ -76,37 +97,51 @@ class Metrics:
 
 
 class Log:
-    """One JSON line per request; a full disk loses lines, never requests."""
+    """One JSON line per request; a full disk loses lines, never requests.
+
+    Lines are written together, at most _LOG_S late.
+    """
 
     def __init__(self, path: str, metrics: Metrics) -> None:
         self._metrics = metrics
         self._file: TextIO = sys.stderr
+        self._lines: list[bytes] = []
         if path:
             self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 (open as long as we are)
 
     def write(self, **told: Any) -> None:
-        """Write a line."""
+        """Write a line soon; from the event loop."""
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
+        if not self._lines:
+            asyncio.get_running_loop().call_later(_LOG_S, self.flush)
         try:
-            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._lines.append(orjson.dumps(line) + b"\n")
+        except TypeError:  # a lone surrogate, or a very large number
+            self._lines.append(json.dumps(line).encode() + b"\n")
+
+    def flush(self) -> None:
+        """Write the lines that wait."""
+        lines, self._lines = self._lines, []
+        try:
+            self._file.write(b"".join(lines).decode())
             self._file.flush()
         except (OSError, ValueError):
-            self._metrics.unlogged.inc()
+            self._metrics.unlogged.inc(len(lines))
 
 
 class Gate:
     """The outermost application: refuses, measures, logs, and names every request."""
 
-    def __init__(self, app: Any, config: ServeConfig, metrics: Metrics, log: Log) -> None:
-        self._app, self._config, self._metrics, self._log = app, config, metrics, log
-        self._max_body = int(config.max_body * 1e6)
+    def __init__(self, app: ASGIApp, config: ServeConfig, metrics: Metrics, log: Log) -> None:
+        self._app, self._metrics, self._log = app, metrics, log
+        self._max_body, self._hosts = int(config.max_body * 1e6), config.hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start_s, request_id = time.perf_counter(), uuid.uuid4().hex
+        start_s, request_id = time.perf_counter(), os.urandom(16).hex()
         told = scope["state"] = {**scope.get("state", {}), "request_id": request_id}
         status = 0
 
@@ -134,28 +169,28 @@ class Gate:
             self._note(scope, status, time.perf_counter() - start_s)
 
     def _check(self, scope: Scope) -> None:
-        headers = scope["headers"]
-        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if len(hosts) != 1:
-            raise Refused(400, "A request needs one Host header.", "bad_host")
-        if self._config.hosts and _host_name(hosts[0]) not in self._config.hosts:
-            raise Refused(421, "This Host header is not allowed: see --allow-host.", "bad_host")
-        for name, value in headers:
-            # Python reads numbers of limited length only.
-            if (
+        hosts = []
+        for name, value in scope["headers"]:
+            if name == b"host":
+                hosts.append(value.decode("latin-1"))
+            elif (
                 name == b"content-length"
                 and value.isdigit()
+                # Python reads numbers of limited length only.
                 and (len(value) > 20 or int(value) > self._max_body)
             ):
                 raise _too_large(self._max_body)
+        if len(hosts) != 1:
+            raise Refused(400, "A request needs one Host header.", "bad_host")
+        if self._hosts and _host_name(hosts[0]) not in self._hosts:
+            raise Refused(421, "This Host header is not allowed: see --allow-host.", "bad_host")
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         known = scope.get("route")
         route = "other" if known is None else known.path
         state = scope["state"]
         model = state.get("model", "")
-        self._metrics.requests.labels(route, model, status).inc()
-        self._metrics.latency.labels(route, model).observe(seconds)
+        self._metrics.note_request(route, model, status, seconds)
         if status >= 400:
             self._metrics.failures.labels(route, model, state.get("code", status)).inc()
         if route not in ("/health", "/ready", "/metrics"):
@@ -187,7 +222,8 @@ def _limited(receive: Receive, most: int) -> Receive:
         if is_whole:
             return await receive()  # waits for the client to leave
         try:
-            message = await asyncio.wait_for(receive(), max(0.0, end_s - loop.time()))
+            async with asyncio.timeout_at(end_s):
+                message = await receive()
         except TimeoutError:
             raise Refused(408, "The body did not arrive in time.", "timeout") from None
         received += len(message.get("body", b""))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,11 @@ class Served:
         if self.kind != INDEX and self.kind not in KINDS:
             load(path)  # raises: it says what this is
         self.model: Any = None
+        # What it can do; before it is loaded, what its kind can do.
+        self.capabilities = self._capabilities()
+        self.dimensions = 0  # of its vectors, if it has some
+        self.is_table = False  # whether it is word vectors and no network
+        self.is_parallel = False  # whether it embeds token ids in several threads at once
         self.error = ""  # why the last loading failed
         self.created = int(path.stat().st_mtime)
         self.used_s = 0.0
@@ -50,13 +56,27 @@ class Served:
         """Whether it is loaded, failed, or waits for its first request."""
         return "loaded" if self.model is not None else "failed" if self.error else "unloaded"
 
-    @property
-    def capabilities(self) -> frozenset[str]:
-        """What it can do; before it is loaded, what its kind can do."""
+    def _capabilities(self) -> frozenset[str]:
         if self.kind == INDEX:
             return frozenset({INDEX})
         own = self.model
         return frozenset(KINDS[self.kind].capabilities) if own is None else own.capabilities
+
+    def put(
+        self,
+        model: Any,
+        dimensions: int = 0,
+        *,
+        is_table: bool = False,
+        is_parallel: bool = False,
+    ) -> None:
+        """Serve an open model; without one, none until the next request."""
+        self.model, self.dimensions = model, dimensions
+        self.is_table, self.is_parallel = is_table, is_parallel
+        if model is not None:
+            self.kind = INDEX if isinstance(model, Search) else model.kind
+            self.error = ""
+        self.capabilities = self._capabilities()
 
     def size(self) -> int:
         """Bytes of its files, an estimate of its memory."""
@@ -90,6 +110,7 @@ class Models:
         if not paths:
             raise OptionError("Give at least one model to serve.")
         self.config = config
+        self.after_load: Callable[[], None] = lambda: None  # in the thread that has loaded a model
         self.served: dict[str, Served] = {}
         for given in map(str, paths):
             name, _, path = given.partition("=") if "=" in given else ("", "", given)
@@ -98,8 +119,7 @@ class Models:
             if name in self.served:
                 raise OptionError(f"Two models have the id {name}: name one, as in other={path}.")
             self.served[name] = Served(name, Path(path))
-        # One loads at a time, while others compute.
-        self._loader = ThreadPoolExecutor(1, "sememe-load")
+        self._loading = asyncio.Lock()  # one loads at a time, while others compute
         self._reloads: set[asyncio.Task[None]] = set()
 
     def find(self, name: str | None, can: Callable[[Served], bool]) -> Served:
@@ -147,30 +167,51 @@ class Models:
     async def _load(self, own: Served) -> None:
         if own.error and own.model is None and not own.has_changed():
             raise UnavailableError(f"Model {own.name} cannot be loaded: {own.error}")
-        loop = asyncio.get_running_loop()
         try:
-            own.mark = own.current_mark()
-            self._make_room(own)
-            model = await loop.run_in_executor(self._loader, self._open, own.path)
+            async with self._loading:
+                own.mark = own.current_mark()
+                self._make_room(own)
+                model, facts = await _in_thread(lambda: self._loaded(own.path))
+                own.put(model, **facts)
         except (MemoryError, UnavailableError) as error:  # may be over at the next request
             told = str(error) or "there is not enough memory."
             raise UnavailableError(f"Model {own.name} cannot be loaded: {told}") from error
         except Exception as error:  # whatever damaged files may cause
             own.error = str(error) or type(error).__name__
             raise UnavailableError(f"Model {own.name} cannot be loaded: {own.error}") from error
-        own.model, own.error = model, ""
-        own.kind = INDEX if isinstance(model, Search) else model.kind
 
-    def _open(self, path: Path) -> Any:
+    def _loaded(self, path: Path) -> tuple[Any, dict[str, Any]]:
+        found = self._open(path)
+        self.after_load()
+        return found
+
+    def _open(self, path: Path) -> tuple[Any, dict[str, Any]]:
+        """The model, and what `Served.put` notes about it.
+
+        On the event loop, asking a network for these would start an OpenMP team (batching.py).
+        """
         if is_index(path):
             index = Search.load(path)
             if index.has_vectors:
                 _ = index.model  # opened now, not by the first request
-            return index
+            return index, {}
         model = load(path, device=self.config.device)
         if self.config.precision != "fp32" and model.max_tokens:
             model.in_precision(self.config.precision)
-        return model
+        can = model.capabilities
+        if "embed" not in can:
+            return model, {}
+        return model, {
+            "dimensions": dimensions_of(model),
+            "is_table": "words" in can and not model.max_tokens and model.words is model,
+            # A GPU computes one batch after the other.
+            "is_parallel": model.embeds_ids and not self._has_gpu(),
+        }
+
+    def _has_gpu(self) -> bool:
+        """Whether networks compute on a GPU."""
+        torch = sys.modules.get("torch") if self.config.device != "cpu" else None
+        return torch is not None and bool(torch.cuda.is_available())
 
     def _make_room(self, new: Served) -> None:
         """Unload the models that were idle longest, until the new one fits below the limit."""
@@ -186,7 +227,8 @@ class Models:
             if total <= most:
                 return
             if not own.num_users:
-                own.model, total = None, total - own.size()
+                own.put(None)
+                total -= own.size()
         if total > most:
             raise UnavailableError("the memory limit is reached, and all loaded models are in use.")
 
@@ -199,6 +241,37 @@ class Models:
         finally:
             own.num_users -= 1
 
-    def close(self) -> None:
-        """Stop loading."""
-        self._loader.shutdown(wait=False, cancel_futures=True)
+
+def dimensions_of(model: Any) -> int:
+    """The dimensions of its vectors."""
+    return int(getattr(model, "dim", 0) or model.embed(["."]).shape[1])
+
+
+async def _in_thread(function: Callable[[], Any]) -> Any:
+    """The result of a function that runs in a thread of its own.
+
+    The thread ends with it, and with it the OpenMP team that it may have started (batching.py). It
+    does not keep a process alive that was told to stop.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def told(result: Any, error: BaseException | None) -> None:
+        if done.done():
+            return  # nobody waits any more
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(told, result, error)
+
+    threading.Thread(target=run, name="sememe-load", daemon=True).start()
+    return await done

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -12,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from sememe.contract import KINDS
 from sememe.errors import InputError, OptionError
 from sememe.serve.gate import Refused
+from sememe.serve.json_route import Check, json_route
 from sememe.serve.models import INDEX, Served
-from sememe.serve.service import Service, as_dicts, base64_vector, json_response
+from sememe.serve.service import Answers, Service, as_dicts, base64_vector, json_response
 
 _MOST_WEIGHTS = 4_000_000  # of one answer about attention
 Num = Annotated[int, Field(ge=1, le=1_000)]
@@ -31,12 +33,14 @@ class Body(BaseModel):
 class Embeddings(Body):
     """A request of the OpenAI API."""
 
-    input: (
+    # In this order: finding the best of all forms takes longer than reading the first that fits.
+    input: Annotated[
         StrictStr
         | Annotated[list[StrictStr], Field(min_length=1)]
         | Annotated[list[StrictInt], Field(min_length=1)]
-        | Annotated[list[Annotated[list[StrictInt], Field(min_length=1)]], Field(min_length=1)]
-    )
+        | Annotated[list[Annotated[list[StrictInt], Field(min_length=1)]], Field(min_length=1)],
+        Field(union_mode="left_to_right"),
+    ]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(ge=1)] | None = None
     input_type: Literal["query", "document"] | None = None
@@ -101,6 +105,7 @@ class Rows(Body):
     """Rows to predict, as `model.predict` takes them."""
 
     inputs: Annotated[list[str | list[str] | dict[str, Any]], Field(min_length=1, max_length=2_048)]
+    truncate: bool = False
 
 
 class Translate(Body):
@@ -124,6 +129,7 @@ class Rerank(Body):
     query: Text
     documents: Annotated[list[Text], Field(min_length=1, max_length=2_048)]
     top: Num | None = None
+    truncate: bool = False
 
 
 class SearchQuery(Body):
@@ -135,16 +141,16 @@ class SearchQuery(Body):
     where: str | list[str] | dict[str, Any] | None = None
 
 
-def model_routes(service: Service) -> APIRouter:
+def model_routes(service: Service, check: Check) -> APIRouter:
     """The routes that need a key, if there is one."""
-    router = APIRouter()
+    router = APIRouter(route_class=json_route(check))
 
     @router.get("/v1/models", summary="List the models")
     async def models() -> Response:
         found = [described(own) for own in service.models.served.values()]
         return json_response({"object": "list", "data": found})
 
-    @router.get("/v1/models/{name}", summary="Describe a model")
+    @router.get("/v1/models/{name:path}", summary="Describe a model")
     async def model(name: str) -> Response:
         return json_response(described(service.models.find(name, lambda own: True)))
 
@@ -164,9 +170,8 @@ def model_routes(service: Service) -> APIRouter:
             "object": "list", "data": data, "model": own.name,
             "usage": {"prompt_tokens": num_tokens, "total_tokens": num_tokens},
         }  # fmt: skip
-        if read.truncated:
-            answer["truncated"] = read.truncated
-        return json_response(answer)
+        answer |= reported(read.truncated)
+        return json_response(answer, is_checked=True)  # looking at each vector takes longer
 
     @router.post("/v1/neighbors", summary="The nearest words")
     async def neighbors(request: Request, body: Neighbors) -> Response:
@@ -217,11 +222,13 @@ def model_routes(service: Service) -> APIRouter:
         if body.stream:
             # The first part is computed before the status is sent: bad options are a 400.
             with service.models.using(own):
-                first = service.batcher.call(lambda: list(islice(pieces, 1)))
-                started = chain(await service.waiting(request, first), pieces)
-            return StreamingResponse(service.pieces(own, started), media_type="text/event-stream")
+                begun = service.batcher.call(lambda: list(islice(pieces, 1)))
+                first = await service.waiting(request, begun)
+            return StreamingResponse(
+                service.events(request, own, first, pieces), media_type="text/event-stream"
+            )
         with service.models.using(own):
-            text = await service.waiting(request, service.batcher.call(lambda: "".join(pieces)))
+            text = await service.waiting(request, service.text(pieces))
         return json_response({"model": own.name, "text": text})
 
     @router.post("/v1/next", summary="Suggest the next word")
@@ -236,9 +243,11 @@ def model_routes(service: Service) -> APIRouter:
 
     @router.post("/v1/translate", summary="Translate texts")
     async def translate(request: Request, body: Translate) -> Response:
-        return await answered(
-            request, body, "translate", "translations", lambda model: model.translate(body.texts)
-        )
+        found = await service.answers(
+            request, body.model, "translate", lambda model, texts: model.translate(texts),
+            body.texts,
+        )  # fmt: skip
+        return json_response({"model": request.state.model, "translations": found.results})
 
     @router.post("/v1/attention", summary="The attention over a text")
     async def attention(request: Request, body: AttentionOf) -> Response:
@@ -251,11 +260,11 @@ def model_routes(service: Service) -> APIRouter:
 
     @router.post("/v1/rerank", summary="Sort documents by a query")
     async def rerank(request: Request, body: Rerank) -> Response:
-        pairs = [(body.query, text) for text in body.documents]
-        scores = await service.answer(
-            request, body.model, "score_pairs", lambda model: model.score_pairs(pairs).tolist()
+        found = await pair_scores(
+            service, request, body.model, body.query, body.documents, truncate=body.truncate
         )
-        return json_response({"model": request.state.model, "results": ranked(scores)[: body.top]})
+        answer = {"model": request.state.model, "results": ranked(found.results)[: body.top]}
+        return json_response(answer | reported(found.truncated))
 
     @router.post("/v1/search", summary="Search an index")
     async def search(request: Request, body: SearchQuery) -> Response:
@@ -294,24 +303,57 @@ def _add_task(router: APIRouter, service: Service, task: str) -> None:
         rows = [
             tuple(row) if isinstance(row, list) and task == "pairs" else row for row in body.inputs
         ]
-
-        def call(model: Any) -> list[Any]:
-            return predictions(model, rows)
-
-        found = await service.answer(request, own.name, "predict", call)
-        return json_response({"model": own.name, "predictions": found})
+        found = await predicted(service, request, own.name, rows, truncate=body.truncate)
+        answer = {"model": own.name, "predictions": found.results}
+        return json_response(answer | reported(found.truncated))
 
     router.post(f"/v1/{task}", summary=f"Predict: {KINDS[task].title}")(predict)
 
 
-def predictions(model: Any, rows: list[Any]) -> list[Any]:
+async def predicted(
+    service: Service, request: Request, name: str | None, rows: list[Any], *, truncate: bool
+) -> Answers:
     """The predictions for rows in JSON values."""
+
+    def call(model: Any, own: Sequence[Any]) -> list[Any]:
+        return _well_formed(model.predict_json, own)
+
+    def cuts(model: Any, own: Sequence[Any]) -> list[Any]:
+        return _well_formed(model.truncations, own)
+
+    return await service.answers(request, name, "predict", call, rows, cuts=cuts, truncate=truncate)
+
+
+def reported(truncated: list[dict[str, int]]) -> dict[str, Any]:
+    """The field of an answer that lists what was cut, if anything was."""
+    return {"truncated": truncated} if truncated else {}
+
+
+def _well_formed(call: Callable[[Any], list[Any]], rows: Sequence[Any]) -> list[Any]:
+    """The result of a call with rows; rows that it cannot read are bad input."""
     try:
-        return model.predict_json(rows)
+        return call(rows)
     except (KeyError, IndexError, AttributeError) as error:
         raise InputError(
             f"These rows do not have the form that the model reads: {error}."
         ) from error
+
+
+async def pair_scores(
+    service: Service,
+    request: Request,
+    name: str | None,
+    query: str,
+    texts: list[str],
+    *,
+    truncate: bool,
+) -> Answers:
+    """How well each text fits a query."""
+    return await service.answers(
+        request, name, "score_pairs", lambda model, pairs: model.score_pairs(pairs).tolist(),
+        [(query, text) for text in texts],
+        cuts=lambda model, pairs: model.pair_truncations(pairs), truncate=truncate,
+    )  # fmt: skip
 
 
 def ranked(scores: list[float]) -> list[dict[str, Any]]:
@@ -340,12 +382,7 @@ def described(own: Served) -> dict[str, Any]:
     return {
         "id": own.name, "object": "model", "created": own.created, "owned_by": "sememe",
         "kind": own.kind, "capabilities": sorted(own.capabilities), "state": own.state,
-        "dimensions": dimensions_of(model) if has_vectors else None,
+        "dimensions": own.dimensions if has_vectors else None,
         "max_tokens": (model.max_tokens or None) if has_vectors else None,
         **({"error": own.error} if own.error else {}),
     }  # fmt: skip
-
-
-def dimensions_of(model: Any) -> int:
-    """The dimensions of its vectors."""
-    return int(getattr(model, "dim", 0) or model.embed(["."]).shape[1])

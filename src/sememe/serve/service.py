@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import base64
+import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from binascii import b2a_base64
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 from fastapi import Request, Response
-from starlette.concurrency import iterate_in_threadpool
 
-from sememe.contract import checked_finite
-from sememe.errors import OptionError, UnsupportedError
+from sememe.contract import Truncation, checked_finite
+from sememe.errors import OptionError, SememeError, UnsupportedError
+from sememe.machine import available_cores
 from sememe.serve.batching import Batcher
 from sememe.serve.config import ServeConfig
 from sememe.serve.gate import Metrics, Refused
 from sememe.serve.models import INDEX, Models, Served
 
+_WATCH_S = 0.25  # after which a request is worth watching whether its client leaves
 _SMALL = 2_000  # characters that word vectors read at once on the event loop: under a millisecond
 
 
@@ -33,12 +36,22 @@ class Input(NamedTuple):
     truncated: list[dict[str, int]]
 
 
+class Answers(NamedTuple):
+    """The results of rows, and what was cut from the rows."""
+
+    results: list[Any]
+    truncated: list[dict[str, int]]
+
+
 class Service:
     """The models, the queue and the limits, for all routes."""
 
     def __init__(self, models: Models, config: ServeConfig) -> None:
         self.models, self.config, self.metrics = models, config, Metrics()
-        self.batcher = Batcher(config.max_queue, on_batch=self.metrics.note_batch)
+        self.batcher = Batcher(
+            config.max_queue, num_cores=config.threads or available_cores(), set_cores=_set_cores,
+            on_batch=self.metrics.note_batch,
+        )  # fmt: skip
         self.metrics.queue.set_function(lambda: self.batcher.num_waiting)
         self.is_ready = self.is_draining = False
 
@@ -67,25 +80,80 @@ class Service:
         """The result of a call of a model, off the event loop."""
         own = await self.model(request, name, capability)
         found = own.model
+        # Only networks compute one after the other.
+        run = self.batcher.call_beside if own.is_table else self.batcher.call
         with self.models.using(own):
-            return await self.waiting(request, self.batcher.call(lambda: call(found)))
+            return await self.waiting(request, run(lambda: call(found)))
+
+    async def answers(
+        self,
+        request: Request,
+        name: str | None,
+        capability: str,
+        call: Callable[[Any, list[Any]], Sequence[Any]],
+        rows: Sequence[Any],
+        *,
+        cuts: Callable[[Any, Sequence[Any]], list[Truncation | None]] | None = None,
+        truncate: bool = False,
+    ) -> Answers:
+        """The result of each row, computed with those of other requests of the same form.
+
+        `cuts` gives what the model cuts from each row.
+        """
+        own = await self.model(request, name, capability)
+        found = own.model
+        key = (own.name, id(found), request.scope["path"], *sorted(set(map(_form, rows))))
+        sizes = [1 + num_characters(row) // 4 for row in rows]
+        if sum(sizes) > self.config.max_input_tokens:
+            most = f"more than {self.config.max_input_tokens:,} per request"
+            told = f"About {sum(sizes):,} tokens are {most}."
+            raise Refused(422, told, "too_many_tokens")
+        truncated: list[dict[str, int]] = []
+        with self.models.using(own):
+            if cuts is not None:
+                known = await self._beside(rows, partial(cuts, found, rows))
+                truncated = _truncated(known, truncate)
+            work = self.batcher.results(key, partial(call, found), rows, sizes)
+            return Answers(await self.waiting(request, work), truncated)
+
+    async def _beside(self, rows: Any, count: Callable[[], list[Any]]) -> list[Any]:
+        """Tokenize a little text at once, and more of it at the same time as the batches."""
+        if num_characters(rows) <= _SMALL:
+            return count()
+        counted: list[Any] = await self.batcher.read(count)
+        return counted
 
     async def waiting(self, request: Request, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for work in limited time; if the client leaves, the work is cancelled."""
-        task = asyncio.ensure_future(work)
-        left = asyncio.ensure_future(_left(request))
+        limit = asyncio.timeout(self.config.timeout)
+        left: asyncio.Future[None] | None = None
+
+        def stop(own: asyncio.Future[None]) -> None:
+            with suppress(RuntimeError):  # the work is done
+                if not own.cancelled():
+                    limit.reschedule(0)  # at once
+
+        def watch() -> None:
+            nonlocal left
+            left = asyncio.ensure_future(_left(request))
+            left.add_done_callback(stop)
+
+        # A task takes a tenth of the time of a short request.
+        timer = asyncio.get_running_loop().call_later(_WATCH_S, watch)
         try:
-            done, _ = await asyncio.wait(
-                {task, left}, timeout=self.config.timeout, return_when=asyncio.FIRST_COMPLETED
-            )
-            if task in done:
-                return task.result()
-            if left in done:
-                raise Refused(499, "The client has left.", "cancelled")
-            raise Refused(504, f"No result within {self.config.timeout:g} s.", "timeout")
+            async with limit:
+                return await work
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if left is not None and left.done():
+                raise Refused(499, "The client has left.", "cancelled") from error
+            told = f"No result within {self.config.timeout:g} s."
+            raise Refused(504, told, "timeout") from error
         finally:
-            task.cancel()
-            left.cancel()
+            timer.cancel()
+            if left is not None:
+                left.cancel()
 
     # ---- embeddings -----------------------------------------------------------------------------
 
@@ -118,27 +186,18 @@ class Service:
             except UnsupportedError:  # networks over words that do not show their tokens
                 return [text.split() for text in texts]
 
-        if sum(map(len, texts)) <= _SMALL:
-            return count()
-        return await self.batcher.call(count)
+        return await self._beside(texts, count)
 
     def _checked(self, model: Any, texts: list[Any], ids: list[Any], truncate: bool) -> Input:
-        most, truncated = model.max_tokens, []
+        most = model.max_tokens
         total = sum(map(len, ids))
         if total > self.config.max_input_tokens:
             limit = f"{total:,} tokens are more than {self.config.max_input_tokens:,} per request."
             raise Refused(422, limit, "too_many_tokens", "input")
-        for index, own in enumerate(ids):
-            if not most or len(own) <= most:
-                continue
-            if not truncate:
-                told = (
-                    f"Input {index} has {len(own):,} tokens, but this model reads {most:,} at "
-                    "once: shorten it, or send truncate: true."
-                )
-                raise Refused(422, told, "input_too_long", "input")
-            truncated.append({"index": index, "tokens": len(own), "kept": most})
-            ids[index] = own[:most]
+        cuts = [Truncation(len(own), most) if 0 < most < len(own) else None for own in ids]
+        truncated = _truncated(cuts, truncate)
+        for one in truncated:
+            ids[one["index"]] = ids[one["index"]][:most]
         sizes = [max(1, len(own)) for own in ids]
         if model.embeds_ids:
             return Input(ids, sizes, True, truncated)
@@ -151,12 +210,11 @@ class Service:
         compute = model.embed_token_ids if given.are_ids else model.embed
         if role and not given.are_ids:
             compute = partial(model.embed_role, role=role)
-        # The words of word vectors are themselves.
-        is_cheap = "words" in model.capabilities and model.words is model
-        if is_cheap and sum(map(len, given.items)) <= _SMALL:
+        if own.is_table and sum(map(len, given.items)) <= _SMALL:
             return np.asarray(compute(given.items))
         key = (own.name, id(model), given.are_ids, role)
-        work = self.batcher.embed(key, compute, given.items, given.sizes)
+        is_parallel = given.are_ids and own.is_parallel
+        work = self.batcher.embed(key, compute, given.items, given.sizes, is_parallel=is_parallel)
         return np.asarray(await self.waiting(request, work))
 
     async def embed(
@@ -180,26 +238,85 @@ class Service:
             vectors_ND = _cut(own.name, model, vectors_ND, dimensions)
         num_tokens = sum(read.sizes)
         request.state.tokens = num_tokens
-        self.metrics.tokens.labels(own.name).inc(num_tokens)
+        self.metrics.note_tokens(own.name, num_tokens)
         return own, vectors_ND, read
 
     # ---- streams --------------------------------------------------------------------------------
 
-    async def pieces(self, own: Served, pieces: Iterator[str]) -> Any:
+    async def text(self, pieces: Iterator[str]) -> str:
+        """All parts of a generated text; a client that leaves ends the computation."""
+        return "".join([piece async for piece in self.batcher.steps(pieces)])
+
+    async def events(
+        self, request: Request, own: Served, first: list[str], pieces: Iterator[str]
+    ) -> AsyncIterator[bytes]:
         """The parts of a generated text as server-sent events."""
+        end_s = time.monotonic() + self.config.timeout
         with self.models.using(own):
-            end_s = time.monotonic() + self.config.timeout
-            async for piece in iterate_in_threadpool(pieces):
-                yield b"data: " + orjson.dumps({"text": piece}) + b"\n\n"
-                if time.monotonic() > end_s:
-                    yield b'data: {"error": {"message": "Time is up.", "code": "timeout"}}\n\n'
-                    return
+            try:
+                for piece in first:
+                    yield _event({"text": piece})
+                async for piece in self.batcher.steps(pieces):
+                    yield _event({"text": piece})
+                    if time.monotonic() > end_s:
+                        raise TimeoutError(f"No result within {self.config.timeout:g} s.")
+            except Exception as error:  # the status is already sent
+                yield _event({"error": self._told(request, error)})
+                return
             yield b"data: [DONE]\n\n"
+
+    def _told(self, request: Request, error: Exception) -> dict[str, str]:
+        """An error in the middle of a stream; the log says what is not for the client."""
+        if isinstance(error, TimeoutError):
+            code, message = "timeout", str(error)
+        elif isinstance(error, SememeError):
+            code, message = "bad_request", str(error)
+        else:
+            code, message = "internal_error", "The service failed."
+            request.state.fault = f"{type(error).__name__}: {error}"
+        request.state.code = code
+        return {"message": message, "code": code}
 
     def close(self) -> None:
         """Stop all threads."""
         self.batcher.close()
-        self.models.close()
+
+
+def _set_cores(num: int) -> None:
+    """Set the number of cores on which PyTorch computes for this thread."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(num)
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(content) + b"\n\n"
+
+
+def _truncated(cuts: Sequence[Truncation | None], truncate: bool) -> list[dict[str, int]]:
+    """What is cut, as answers report it; refused unless the request says `truncate`."""
+    found = [{"index": index, **cut._asdict()} for index, cut in enumerate(cuts) if cut]
+    if found and not truncate:
+        index, tokens, kept = found[0].values()
+        told = f"Input {index} has {tokens:,} tokens, but this model reads {kept:,} at once"
+        advice = "shorten it, or send truncate: true."
+        raise Refused(422, f"{told}: {advice}", "input_too_long", "input")
+    return found
+
+
+def _form(row: Any) -> str:
+    """What distinguishes rows that a model reads in different ways: text, list, or named fields."""
+    if isinstance(row, dict):
+        return "fields " + " ".join(sorted(row))
+    return "text" if isinstance(row, str) else f"list {len(row)}"
+
+
+def num_characters(row: Any) -> int:
+    """The length of all texts of a row."""
+    if isinstance(row, str):
+        return len(row)
+    if isinstance(row, dict):
+        row = row.values()
+    return sum(map(num_characters, row)) if isinstance(row, Iterable) else 1
 
 
 async def _left(request: Request) -> None:
@@ -224,15 +341,15 @@ def _cut(name: str, model: Any, vectors_ND: np.ndarray, dimensions: int) -> np.n
 
 def base64_vector(vector_D: np.ndarray) -> str:
     """A vector as little-endian float32 in base64."""
-    return base64.b64encode(np.ascontiguousarray(vector_D, "<f4").tobytes()).decode("ascii")
+    return b2a_base64(np.ascontiguousarray(vector_D, "<f4").data, newline=False).decode("ascii")
 
 
-def json_response(content: Any) -> Response:
+def json_response(content: Any, *, is_checked: bool = False) -> Response:
     """An answer as JSON; NaN is an error, never an answer."""
+    if not is_checked:
+        checked_finite("model", content)
     return Response(
-        orjson.dumps(
-            checked_finite("model", content), option=orjson.OPT_SERIALIZE_NUMPY, default=_plain
-        ),
+        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY, default=_plain),
         media_type="application/json",
     )
 

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from sememe import __version__
+from sememe.serve.json_route import Check, json_route
 from sememe.serve.models import INDEX
-from sememe.serve.routes import Body, Text, described, predictions, ranked
+from sememe.serve.routes import Body, Text, described, pair_scores, predicted, ranked
 from sememe.serve.service import Service, json_response
 
 Inputs = Text | Annotated[list[Text], Field(min_length=1, max_length=2_048)]
@@ -30,17 +31,24 @@ class RerankTexts(Body):
     query: Text
     texts: Annotated[list[Text], Field(min_length=1, max_length=2_048)]
     return_text: bool = False
+    truncate: bool = False
 
 
-class Predict(Body):
+class Texts(Body):
     """One text, or several."""
 
     inputs: Inputs
 
 
-def tei_routes(service: Service) -> APIRouter:
+class Predict(Texts):
+    """Texts to predict."""
+
+    truncate: bool = False
+
+
+def tei_routes(service: Service, check: Check) -> APIRouter:
     """The routes of TEI; the field `model` chooses one of several models."""
-    router = APIRouter(tags=["TEI"])
+    router = APIRouter(tags=["TEI"], route_class=json_route(check))
 
     @router.post("/embed", summary="Vectors of texts")
     async def embed(request: Request, body: Embed) -> Response:
@@ -54,11 +62,10 @@ def tei_routes(service: Service) -> APIRouter:
 
     @router.post("/rerank", summary="Sort texts by a query")
     async def rerank(request: Request, body: RerankTexts) -> Response:
-        pairs = [(body.query, text) for text in body.texts]
-        scores = await service.answer(
-            request, body.model, "score_pairs", lambda model: model.score_pairs(pairs).tolist()
+        scores = await pair_scores(
+            service, request, body.model, body.query, body.texts, truncate=body.truncate
         )
-        found = ranked(scores)
+        found = ranked(scores.results)
         if body.return_text:
             found = [own | {"text": body.texts[own["index"]]} for own in found]
         return json_response(found)
@@ -66,14 +73,12 @@ def tei_routes(service: Service) -> APIRouter:
     @router.post("/predict", summary="Labels of texts with their scores")
     async def predict(request: Request, body: Predict) -> Response:
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-        found = await service.answer(
-            request, body.model, "predict",
-            lambda model: [scored(own) for own in predictions(model, texts)],
-        )  # fmt: skip
+        answers = await predicted(service, request, body.model, texts, truncate=body.truncate)
+        found = [scored(own) for own in answers.results]
         return json_response(found[0] if isinstance(body.inputs, str) else found)
 
     @router.post("/tokenize", summary="Tokens of texts")
-    async def tokenize(request: Request, body: Predict) -> Response:
+    async def tokenize(request: Request, body: Texts) -> Response:
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
         found = await service.answer(
             request, body.model, "embed", lambda model: model.tokenize(texts)

@@ -21,7 +21,7 @@ import struct
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from io import BufferedReader
@@ -31,6 +31,7 @@ from tokenize import TokenError  # by NumPy, for the header of a .npy file
 from typing import Any, ParamSpec, TypeVar
 
 from sememe.errors import ArtifactError, OptionError, SememeError, WriteError
+from sememe.storage.urls import check_here
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -121,6 +122,7 @@ def write_folder(path: str | Path, *, checksums: bool = True) -> Iterator[Path]:
     An existing folder is swapped in one step, so that nobody ever finds none or a mixture; for a
     symbolic link, its target is replaced.
     """
+    check_here(path)
     with write_errors(Path(path)):
         path = Path(os.path.realpath(path))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,6 +228,7 @@ def scratch_folder(place: Path, name: str) -> Iterator[Path]:
 @contextmanager
 def write_file(path: str | Path) -> Iterator[Path]:
     """Yield a scratch path to write; it replaces `path` in one step when the block succeeds."""
+    check_here(path)
     with write_errors(Path(path)):
         path = Path(os.path.realpath(path))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -374,8 +377,8 @@ def write_checksums(folder: Path, names: Iterable[str]) -> None:
     (folder / CHECKSUMS).write_text("".join(sums), encoding="utf-8")
 
 
-def verify(folder: Path) -> int:
-    """Compare the files of a folder with their saved checksums, if any; return their number."""
+def verify(folder: Path, names: Container[str] | None = None) -> int:
+    """Compare files of a folder (all by default) with their checksums, if any; return how many."""
     sums = folder / CHECKSUMS
     if not sums.is_file():
         return 0
@@ -383,15 +386,16 @@ def verify(folder: Path) -> int:
         lines = read_text(sums).splitlines()
         if not lines:
             raise ValueError("it is empty")
-    for line in lines:
-        checksum, _, name = line.partition("  ")
+    parted = (line.partition("  ") for line in lines)
+    checked = [(name, checksum) for checksum, _, name in parted if names is None or name in names]
+    for name, checksum in checked:
         with read_errors(folder / name):
             if _checksum(folder / name) != checksum:
                 raise ValueError(
                     "it is damaged, its checksum is not the one written with it; take another "
                     "copy, or train again without --resume"
                 )
-    return len(lines)
+    return len(checked)
 
 
 def write_text(path: str | Path, text: str, *, errors: str = "strict") -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe import metrics
-from sememe.contract import numbered_columns, padded
+from sememe.contract import Truncation, numbered_columns, padded
 from sememe.errors import InputError
 from sememe.examples import answers as spans
 from sememe.examples.answers import ContextWindow, TokenSpan, WindowScores
@@ -129,6 +129,7 @@ class Answer(Task):
         # At least half of a short sequence is left for the context.
         most = min(self.config.question_length, self.coder.room(2) // 2)
         question_ids = question.ids[:most]
+        cut = Truncation(len(question.ids), most) if len(question.ids) > most else None
         size = self.coder.room(2) - len(question_ids)
         is_known, span = self._span(row, context)
         items = []
@@ -141,7 +142,7 @@ class Answer(Task):
             items.append(
                 Item(
                     (framed.sequence,), index, target if is_known else None,
-                    is_cut=len(question_ids) < len(question.ids), extra=extent,
+                    cut=cut, extra=extent,
                 )
             )  # fmt: skip
         return items
@@ -260,10 +261,20 @@ class Answer(Task):
         mean = metrics.mean_answer_score(self._scores(rows, [one.text for one in predictions]))
         return {"f1": mean.f1, "exact": mean.exact}
 
-    def _scores(self, rows: Several[AnswerRow], said: list[str]) -> list[AnswerScore]:
-        by_character = self.config.scorer == "cmrc"
+    def metric_names(self, rows: Several[Any]) -> dict[str, str]:
+        """Those of the scorer; CMRC's has none for questions without an answer."""
+        by_character = self._counts_characters(rows)
+        if by_character and not all(row.answers for row in rows):
+            return {}
+        return {name: f"{'cmrc' if by_character else 'squad2'}_{name}" for name in ("f1", "exact")}
+
+    def _counts_characters(self, rows: Several[AnswerRow]) -> bool:
         if self.config.scorer == "auto":
-            by_character = metrics.are_chinese([one.text for one in row.answers] for row in rows)
+            return metrics.are_chinese([one.text for one in row.answers] for row in rows)
+        return self.config.scorer == "cmrc"
+
+    def _scores(self, rows: Several[AnswerRow], said: list[str]) -> list[AnswerScore]:
+        by_character = self._counts_characters(rows)
         return [
             _score(text, [answer.text for answer in row.answers], by_character)
             for row, text in zip(rows, said, strict=True)

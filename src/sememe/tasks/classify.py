@@ -222,6 +222,12 @@ class Classify(TextTask):
         scores["matthews"] = metrics.matthews(gold, said)
         return scores
 
+    def metric_names(self, rows: Several[Any]) -> dict[str, str]:
+        """The same names, except for the F1 of the second of two labels."""
+        if self.has_sets:
+            return {name: name for name in ("micro_f1", "macro_f1", "weighted_f1", "accuracy")}
+        return {"f1": "binary_f1"} | {n: n for n in ("accuracy", "macro_f1", "matthews")}
+
     def explain(self, rows: Several[TextRow], predictions: Several[Predicted]) -> dict[str, Any]:
         """The scores of each label, that of the most frequent one, and the confusion matrix."""
         gold, said = _names(rows, predictions)

@@ -11,6 +11,7 @@ from sememe.errors import OptionError
 from sememe.examples.labelled.label_options import LabelOptions
 from sememe.options import MAX_SEEDS, check_number, option
 from sememe.training.config import TrainingConfig
+from sememe.training.lora import LoRAOptions
 
 Features = Literal[
     "", "first", "last", "second-to-last", "sum-all", "sum-last-four", "concat-last-four", "mix"
@@ -18,7 +19,7 @@ Features = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneConfig(TrainingConfig):
+class FinetuneConfig(LoRAOptions, TrainingConfig):
     """How an encoder with a new head is fine-tuned on labelled rows."""
 
     steps: int = option(0, "Training steps, instead of epochs.")
@@ -35,8 +36,8 @@ class FinetuneConfig(TrainingConfig):
     evaluate_every: int = option(0, "Steps between validations; 0: once per epoch.")
     evaluate_batches: int = option(0, "Batches per validation; 0: all.")
     dropout: float | None = option(None, "Dropout; default: the network's.")
-    layer_decay: float = option(
-        1.0, "Layer-wise learning rate decay factor, from the top layer down.", 0, 1
+    layer_decay: float | None = option(
+        None, "Layer-wise learning rate decay from the top down; default: 1.", 0, 1
     )
     unfreeze_every: float = option(
         0.0, "Gradual unfreezing: epochs per layer, top first; 0: all at once.", 0, 10**6
@@ -66,6 +67,7 @@ class FinetuneConfig(TrainingConfig):
     dev_share: float = option(
         0.1, "Fraction of training rows held out for validation, without --dev.", 0, 0.9
     )
+    baselines: bool = option(True, "Print the scores of baselines on the same rows.")
     sort_batches: int = option(16, "Batches sorted by length together; 1: no sorting.", 1, 10**6)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence as Several
+from collections.abc import Callable, Iterable, Mapping, Sequence as Several
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sememe.contract import Truncation
 from sememe.examples.batches import TokenSequence
 from sememe.examples.labelled.rows import TextRow
-from sememe.nn.encoders import Coder, inputs_of
+from sememe.nn.encoders import Coder, Framed, inputs_of
 from sememe.nn.heads import Head, Labelled
 from sememe.nn.layers import cast_at_once, trained_layers
 from sememe.nn.rows import grouped
@@ -53,7 +54,7 @@ class Item:
     row_index: int  # of its row, in the list that was encoded
     target: np.ndarray | None = None  # in the form of the task's head; None if unknown
     weight: float = 1.0
-    is_cut: bool = False  # whether its row was truncated
+    cut: Truncation | None = None  # of the longest sequence of its row that was truncated
     extra: Any = field(default=None, compare=False)  # for decoding, specific to the task
 
     @property
@@ -139,6 +140,19 @@ def fingerprint(items: Several[Item]) -> str:
     return digest.hexdigest()
 
 
+def longest_cut(framed: Several[Framed]) -> Truncation | None:
+    """What was truncated from the longest of several sequences."""
+    return max((one.cut for one in framed if one.cut), default=None)
+
+
+def row_cuts(num_rows: int, items: Iterable[Item]) -> list[Truncation | None]:
+    """What was truncated from each row, by its items."""
+    found: list[Truncation | None] = [None] * num_rows
+    for item in items:
+        found[item.row_index] = item.cut or found[item.row_index]
+    return found
+
+
 Target = Callable[[TextRow], np.ndarray | None]
 
 
@@ -160,7 +174,7 @@ def encode_texts(
         items.append(
             Item(
                 tuple(one.sequence for one in framed), index, target(row),
-                is_cut=any(one.is_cut for one in framed),
+                cut=longest_cut(framed),
             )
         )  # fmt: skip
     return items
@@ -187,7 +201,9 @@ class TaskObjective(nn.Module):
         self.encoder, self.head, self.lm_weight = encoder, head, lm_weight
         self.counted_by = {"task_loss": "predicted"}
         if lm_weight:
-            self.counted_by["language_loss"] = "following"
+            # The loss adds up the losses; the cross-entropy compares with that of pre-training.
+            self.counted_by["weighted_language_loss"] = "following"
+            self.counted_by["language_cross_entropy"] = "following"
         if head.takes == "tokens":
             encoder.leave_pooler()
         self._needs_tokens = bool(lm_weight) or head.takes == "tokens"
@@ -251,11 +267,13 @@ class TaskObjective(nn.Module):
         if prepared.next_M is not None:
             assert prepared.following_M is not None
             logits_MV = self.encoder.network.next_logits(tokens_ND.index_select(0, prepared.next_M))
-            language = self.lm_weight * nn.functional.cross_entropy(
+            language = nn.functional.cross_entropy(
                 logits_MV.float(), prepared.following_M, reduction="sum"
             )
-            loss = loss + language / counts["following"]
-            metrics["language_loss"] = language.detach()
+            weighted = self.lm_weight * language
+            loss = loss + weighted / counts["following"]
+            metrics["weighted_language_loss"] = weighted.detach()
+            metrics["language_cross_entropy"] = language.detach()
         return loss, metrics
 
     def outputs(self, labelled: Labelled) -> Tensor:

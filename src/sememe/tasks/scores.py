@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sememe.metrics import calibration_lines, class_table
+from sememe.metrics.baselines import ONE_SEED, beside_table, interval_line, reasons
 from sememe.progress import baseline_remark, few_remark, format_score
 
 
@@ -28,6 +29,9 @@ class Scores:
     classes: list[dict[str, Any]] = field(default_factory=list)  # precision, recall, F1 of each
     averages: dict[str, dict[str, float]] = field(default_factory=dict)  # macro, micro, weighted
     calibration: dict[str, float] = field(default_factory=dict)  # see metrics.Reliability
+    interval: list[float] | None = None  # of the main metric over the rows, 95 %
+    seeds: str = ONE_SEED  # the runs that the scores are from
+    baselines: list[dict[str, Any]] = field(default_factory=list)  # see metrics.BaselineScore
 
     @property
     def value(self) -> float:
@@ -49,6 +53,10 @@ class Scores:
             yield ("right label \\ given label", *self.labels), rows, title
         if self.classes:
             yield *class_table(self.classes, self.averages), f"{name} rows: scores of each label"
+        if self.baselines:
+            yield beside_table(
+                name, self.main_metric, self.value, self.interval, self.seeds, self.baselines
+            )
 
     def summary(self, name: str) -> str:
         """The scores as a line of text; `name` names the rows."""
@@ -56,7 +64,9 @@ class Scores:
             f"{one.replace('_', ' ')} {format_score(value)}" for one, value in self.metrics.items()
         ]
         scores = f"{name}: {', '.join(told)} ({self.num_rows:,} rows)"
-        return "\n".join([scores, *calibration_lines(name, self.calibration)])
+        certainty = interval_line(name, self.main_metric, self.interval, self.seeds)
+        lines = [scores, certainty, *calibration_lines(name, self.calibration)]
+        return "\n".join([*lines, *reasons(self.baselines)])
 
     @property
     def remark(self) -> str:

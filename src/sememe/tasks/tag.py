@@ -322,6 +322,12 @@ class Tag(Task):
             "accuracy": found.tag_accuracy,
         }
 
+    def metric_names(self, rows: Several[Any]) -> dict[str, str]:
+        """Those of entities, or of tags without a scheme."""
+        if self.learned.get("scheme") == "none":  # unknown before rows are read
+            return {"f1": "tag_f1"}
+        return {name: f"entity_{name}" for name in ("f1", "precision", "recall")}
+
     def explain(self, rows: Several[TagRow], predictions: Several[Tagging]) -> dict[str, Any]:
         """What the most frequent tag scores."""
         said = [tag for one in predictions for tag in one.tags]

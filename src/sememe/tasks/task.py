@@ -27,11 +27,14 @@ per choice); a long row may become several items, each with the row's index. `se
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence as Several
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence as Several
 from copy import deepcopy
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -39,12 +42,21 @@ import numpy as np
 import torch
 
 from sememe.card import part_of, write_manifest
-from sememe.contract import KINDS, Model, PredictedRow, checked_finite
+from sememe.contract import KINDS, Model, PredictedRow, Truncation, checked_finite
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.examples.labelled.rows import LabelledRows, Note, silent
 from sememe.examples.labelled.texts import Sieve
+from sememe.metrics.baselines import (
+    UNKNOWN_SEEDS,
+    Baselines,
+    BaselineScore,
+    baselines_of,
+    seeds_note,
+)
+from sememe.metrics.by_name import gold_of, interval_of, said_of
 from sememe.models.fitting import Prepared, Request, fit
-from sememe.models.huggingface.layout import CONFIG, finetuned_for
+from sememe.models.huggingface.layout import CONFIG, finetuned_for, read_config
+from sememe.models.inference import ModelAt, OnModel, computed, is_spread, spread
 from sememe.nn.encoders import Backbone, Coder, Earlier, Reads
 from sememe.nn.heads import Head
 from sememe.options import changed
@@ -53,13 +65,12 @@ from sememe.storage.folder import (
     MANIFEST,
     check_replaceable,
     read_errors,
-    read_json,
     read_manifest,
     reads_artifact,
     write_folder,
 )
 from sememe.tasks.config import FinetuneConfig
-from sememe.tasks.objective import Encoded, Item, TaskObjective, run_items
+from sememe.tasks.objective import Encoded, Item, TaskObjective, row_cuts, run_items
 from sememe.tasks.scores import Scores
 from sememe.tasks.training import prepare_rows
 from sememe.text.settings import TextSettings
@@ -78,6 +89,11 @@ def _by_name(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: _by_name(part) for name, part in value._asdict().items()}
     return [_by_name(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _activated_part(task: Any, items: list[Item]) -> dict[str, np.ndarray]:
+    """The outputs of some items, by their numbers."""
+    return {str(number): own for number, own in enumerate(task._activated(items))}
 
 
 class Task(Model, ABC):
@@ -115,6 +131,9 @@ class Task(Model, ABC):
         self.base: dict[str, Any] = {}  # the kind, name and corpus of the model it starts from
         self.precision = ""  # of the training, even if the options say "auto"
         self.trials: list[dict[str, Any]] = []  # the runs from which this one was chosen
+        self.searched: dict[str, Any] = {}  # what a recipe chose, and from which candidates
+        self.is_foreign = False  # whether another program trained it
+        self.baselines: Baselines | None = None  # of the training rows, after `fit`
         self.is_defined = False  # whether labels and the like are fixed, by rows or by a folder
         # What a subclass learns from rows besides its weights, as JSON values.
         self.learned: dict[str, Any] = {}
@@ -298,7 +317,8 @@ class Task(Model, ABC):
         self.objective, self.backbone = other.objective, other.backbone
         self.history, self.scores, self.plan = other.history, other.scores, other.plan
         self.precision, self.learned = other.precision, other.learned
-        self.trials, self.others = other.trials, other.others
+        self.trials, self.others, self.baselines = other.trials, other.others, other.baselines
+        self.searched = other.searched
         self.columns, self.encoding = other.columns, other.encoding
 
     def predict(self, data: Any, **reading: Any) -> list[Any]:
@@ -307,10 +327,19 @@ class Task(Model, ABC):
         An empty line, or a bad row that `skip_bad` skips, gets None.
         """
         self._need_fit()
-        if isinstance(data, list | tuple) and not data:
+        if isinstance(data, list | tuple | deque) and not data:
             return []
         rows = self.read(data, labelled=False, **self._encoded(reading))
         return [value for _, value in rows.aligned(self.predict_rows(rows))]
+
+    def truncations(self, rows: Several[Any]) -> list[Truncation | None]:
+        """What `predict` cuts from each row; of several choices, from the longest one."""
+        self._need_fit()
+        if not len(rows):
+            return []
+        own = self.read(deque(rows), labelled=False, **self._encoded({}))  # never names of files
+        cuts = row_cuts(len(own), self.encode(own) if len(own) else [])
+        return [cut for _, cut in own.aligned(cuts)]
 
     def predict_rows(self, rows: Several[Any]) -> list[Any]:
         """Predict rows that have already been read."""
@@ -333,18 +362,31 @@ class Task(Model, ABC):
             raise OptionError(f"k must be a number of labels, or -1 for all, not {k}.")
         self._need_fit()
         task = self.with_threshold(threshold) if threshold else self
-        sieve = Sieve(skip_bad, on_note)
+        sieve, num_read, num_cut = Sieve(skip_bad, on_note), 0, 0
+
+        def predicted(rows: Several[Any]) -> list[Any]:
+            nonlocal num_read, num_cut
+            items = self.encode(rows)
+            num_read += len(rows)
+            num_cut += sum(map(bool, row_cuts(len(rows), items)))
+            return task.decoded(rows, items, task.activated(items))
+
         reading = self._encoded({**reading, "on_note": on_note})
         for table in self.open_rows(data, **reading):
             records, is_first = iter(table.records), True
-            while (part := list(islice(records, _ROWS_READ))) or is_first:
+            while (part := list(islice(records, spread(_ROWS_READ)))) or is_first:
                 table.records, is_first = part, False
                 rows = self.read(table, labelled=False, sieve=sieve, **reading)
-                starts = range(0, len(rows), _ROWS_AT_ONCE)
-                predictions = (task.predict_rows(rows[at : at + _ROWS_AT_ONCE]) for at in starts)
+                at_once = spread(_ROWS_AT_ONCE)
+                starts = range(0, len(rows), at_once)
+                predictions = (predicted(rows[at : at + at_once]) for at in starts)
                 for cells, own in rows.aligned(chain.from_iterable(predictions)):
                     yield PredictedRow(cells, own, table.name)
         sieve.finish()
+        if num_cut:
+            on_note(
+                f"{num_cut:,} of {num_read:,} rows are longer than this model reads, and were cut."
+            )
 
     def with_threshold(self, threshold: float) -> Self:
         """The task that predicts every label from this probability on."""
@@ -355,7 +397,20 @@ class Task(Model, ABC):
         return _by_name(prediction)
 
     def activated(self, items: Several[Item]) -> list[np.ndarray]:
-        """The activated output of each item, averaged over the members of an ensemble."""
+        """The activated output of each item, averaged over the members of an ensemble.
+
+        On a cluster, or where results are kept, the items of some rows are computed at a time.
+        """
+        if self.path is None or not is_spread():
+            return self._activated(items)
+        at = ModelAt(str(Path(self.path).absolute()), device=self.config.device)
+        parts = (
+            list(own) for _, own in groupby(items, lambda item: item.row_index // _ROWS_AT_ONCE)
+        )
+        found = computed(OnModel(at, _activated_part, self), parts)
+        return [part[str(number)] for part in found for number in range(len(part))]
+
+    def _activated(self, items: Several[Item]) -> list[np.ndarray]:
         members = [
             [self.activate(output) for output in run_items(objective, items, self.config)]
             for objective in (self._need_fit(), *self.others)
@@ -394,14 +449,22 @@ class Task(Model, ABC):
         *,
         k: int | None = None,
         threshold: float = 0.0,
+        train: Any = None,
         **reading: Any,
     ) -> Scores:
-        """Score the predictions for labelled rows."""
+        """Score the predictions for labelled rows.
+
+        `train`, the training rows, adds the scores of baselines that learn from them, as those of
+        `fit` do.
+        """
         if k not in (None, self.own_k):
             raise OptionError("k is only for fastText classifiers; a task has its own answers.")
         if threshold:
-            return self.with_threshold(threshold).evaluate(data, **reading)
+            return self.with_threshold(threshold).evaluate(data, train=train, **reading)
         self._need_fit()
+        if train is not None:
+            taught = self.read(train, labelled=True, **self._encoded(reading))
+            self.baselines = baselines_of(self.kind, taught)
         rows = self.read(data, labelled=True, **self._encoded(reading))
         begun_s = time.monotonic()
         predictions = self.predict_rows(rows)
@@ -411,7 +474,37 @@ class Task(Model, ABC):
         )  # fmt: skip
 
     def scored(self, rows: Several[Any], predictions: Several[Any], **more: Any) -> Scores:
-        """The scores of predictions."""
+        """The scores of predictions, with their interval and the baselines."""
+        found = self.measured(rows, predictions)
+        metric, gold = self.metric_names(rows).get(found.main_metric), gold_of(self.kind, rows)
+        interval: list[float] | None = None
+        beside: list[BaselineScore] = []
+        if metric is not None:
+            positive = self.labels[1] if len(self.labels) > 1 else "1"
+            own = interval_of(metric, gold, said_of(self.kind, predictions), positive)
+            interval = list(own) if all(map(math.isfinite, own)) else None
+            if self.baselines is not None:
+                beside = self.baselines.scores(rows, gold, metric, positive)
+        return replace(
+            found, interval=interval, seeds=self.seeds,
+            baselines=[one.to_dict() for one in beside], **more,
+        )  # fmt: skip
+
+    @property
+    def seeds(self) -> str:
+        """The runs that the scores of this task are from."""
+        if self.is_foreign:
+            return UNKNOWN_SEEDS
+        if self.others:
+            return seeds_note(len(self.others) + 1, is_ensemble=True)
+        return seeds_note(len({trial["options"].get("seed") for trial in self.trials}))
+
+    def metric_names(self, rows: Several[Any]) -> Mapping[str, str]:
+        """The names in METRICS of the task's own metrics, for the intervals of their scores."""
+        return {}
+
+    def measured(self, rows: Several[Any], predictions: Several[Any]) -> Scores:
+        """The scores of predictions alone."""
         if not len(rows):
             raise InputError("There are no rows to score.")
         metrics = self.measure(rows, predictions)
@@ -419,7 +512,12 @@ class Task(Model, ABC):
         if metric not in metrics:
             raise OptionError(f"metric must be one of {', '.join(metrics)}, not {metric!r}.")
         explained = self.explain(rows, predictions)
-        return Scores(metrics=metrics, main_metric=metric, num_rows=len(rows), **explained, **more)
+        return Scores(metrics=metrics, main_metric=metric, num_rows=len(rows), **explained)
+
+    def merge(self) -> Self:
+        """Save the whole network from now on, not an adapter to the model that LoRA began with."""
+        self.backbone.drop_adapter([self._need_fit(), *self.others])
+        return self
 
     def save(self, folder: str | Path) -> None:
         """Write a folder atomically; `transformers` can open it if it has the same head.
@@ -455,6 +553,7 @@ class Task(Model, ABC):
             "precision": self.precision,
             "scores": None if self.scores is None else self.scores.to_dict(),
             "trials": self.trials,
+            **({"searched": self.searched} if self.searched else {}),
             "metrics": self.history.last(),
             "data": self.data,
             "plan": self.plan,
@@ -480,6 +579,7 @@ class Task(Model, ABC):
             if missing := {*own.learns} - {*task.learned}:
                 raise KeyError(*missing)
             task.check_learned()
+            task.searched = dict(manifest.get("searched", {}))
             task.columns = dict(manifest.get("columns", {}))
             task.encoding = str(manifest.get("encoding", "utf-8"))
             num_members = int(manifest["members"])
@@ -510,12 +610,12 @@ class Task(Model, ABC):
         chosen: Any = cls if issubclass(cls, own) else own
         if not issubclass(chosen, cls):
             raise ArtifactError(f"{folder} was fine-tuned for {own.kind}, not {cls.kind}.")
-        content = read_json(folder / CONFIG)
+        content = read_config(folder)
         longest = int(content.get("max_position_embeddings", 512))
         length = min(longest, max(chosen.config_class().length, 512))
         labels = _labels(content, folder) if chosen.has_labels else None
         task: Self = chosen(folder, labels=labels, length=length)
-        task.is_defined = True
+        task.is_defined = task.is_foreign = True
         task.learn_foreign(content, folder)
         task.backbone = KINDS["bert"].backbone_class().read(folder, {}, task.config)
         task.objective = task._member(task.backbone.encoder, folder)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sememe import metrics
-from sememe.contract import numbered_columns, padded
+from sememe.contract import Truncation, numbered_columns, padded
 from sememe.examples.labelled.rows import LabelledRows, Note, TextRow, silent
 from sememe.examples.labelled.texts import open_texts, read_texts
 from sememe.nn.heads import ChoiceHead, ScoreHead
-from sememe.tasks.objective import Item, encode_texts
+from sememe.tasks.objective import Item, encode_texts, longest_cut, row_cuts
 from sememe.tasks.scores import beside_majority
 from sememe.tasks.task import Task
 from sememe.text.tables import FileTable
@@ -40,6 +40,10 @@ class TextTask(Task):
         """The tables of data without labels."""
         kind: Any = self.kind
         return open_texts(data, kind, columns, self.columns, encoding, on_note=on_note)
+
+    def pair_truncations(self, pairs: Several[tuple[str, str]]) -> list[Truncation | None]:
+        """What `score_pairs` cuts from each pair."""
+        return row_cuts(len(pairs), self.encode(pair_rows(pairs)))
 
 
 def pair_rows(pairs: Several[tuple[str, str]]) -> list[TextRow]:
@@ -144,6 +148,10 @@ class Regress(TextTask):
         said = [one.score for one in predictions]
         return {"pearson": metrics.pearson(gold, said), "spearman": metrics.spearman(gold, said)}
 
+    def metric_names(self, rows: Several[Any]) -> dict[str, str]:
+        """The same names."""
+        return {"pearson": "pearson", "spearman": "spearman"}
+
 
 class Choice(NamedTuple):
     """The most likely choice of a row, counted from 0, and the probability of each."""
@@ -174,9 +182,9 @@ class Choose(TextTask):
         items = []
         for index, (row, first) in enumerate(zip(rows, firsts, strict=True)):
             framed = [self.coder.frame(first.ids, next(seconds).ids) for _ in texts[index][1]]
-            is_cut = any(one.is_cut for one in framed)
             target = None if row.label is None else np.array(int(row.label), np.int64)
-            items.append(Item(tuple(one.sequence for one in framed), index, target, is_cut=is_cut))
+            sequences = tuple(one.sequence for one in framed)
+            items.append(Item(sequences, index, target, cut=longest_cut(framed)))
         return items
 
     def _texts(self, row: TextRow) -> tuple[str, list[str]]:
@@ -222,6 +230,10 @@ class Choose(TextTask):
         """The accuracy."""
         gold = [int(str(row.label)) for row in rows]
         return {"accuracy": metrics.accuracy(gold, [one.number for one in predictions])}
+
+    def metric_names(self, rows: Several[Any]) -> dict[str, str]:
+        """The same name."""
+        return {"accuracy": "accuracy"}
 
     def explain(self, rows: Several[TextRow], predictions: Several[Choice]) -> dict[str, Any]:
         """What the most frequent place of the right choice scores."""

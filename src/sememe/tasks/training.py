@@ -13,6 +13,7 @@ import torch
 from sememe.contract import Model
 from sememe.errors import InputError, OptionError
 from sememe.examples.labelled.class_weights import class_weights
+from sememe.metrics.baselines import baselines_of
 from sememe.models.fitting import Plan, Prepared, Request
 from sememe.models.language.encoder import TransformerBackbone
 from sememe.models.registry import load
@@ -57,9 +58,10 @@ def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
     """Open the model, read and encode the rows; return the plan and the function that trains."""
     check_tensorboard(task.config.tensorboard)
     reporter = request.reporter
-    backbone = task.backbone = open_backbone(task)
+    backbone = task.backbone = open_backbone(task, reporter)
     task.config = _with_known_positions(task.config, backbone, reporter)
     rows, dev_rows, held_rows = read_rows(task, train, request)
+    task.baselines = baselines_of(task.kind, rows) if task.config.baselines else None
     task.config = resolved(task.config, backbone)
     objective = _objective(task, reporter)
     items = _encoded(task, rows, "training", reporter)
@@ -74,24 +76,30 @@ def prepare_rows(task: Task, train: Any, request: Request) -> Prepared:
     return Prepared(plan, lambda: _learn(task, ready, plan, request), sizes)
 
 
-def open_backbone(task: Task) -> Backbone:
+def open_backbone(task: Task, reporter: Reporter) -> Backbone:
     """The backbone of the given model, which is not changed."""
-    model = task.model
-    if isinstance(model, tuple) and len(model) == 2:
-        network, tokenizer = model
-        return TransformerBackbone.of_network(network, tokenizer, task.reads, task.config)
-    name = ""
+    model, name = task.model, ""
+    place = model if isinstance(model, str | Path) else getattr(model, "path", None)
     if isinstance(model, str | Path):
         name, model = Path(model).absolute().name, load(model)
-    if not isinstance(model, Model):
+    if isinstance(model, tuple) and len(model) == 2:
+        network, tokenizer = model
+        backbone: Backbone = TransformerBackbone.of_network(
+            network, tokenizer, task.reads, task.config
+        )
+    elif isinstance(model, Model):
+        task.base = {"kind": model.kind, "name": name}
+        if model.data:  # trained by sememe, with settings that are known
+            task.base |= {"train": model.data.get("train"), "language": model.text.language}
+        backbone = model.encoder(task.reads, task.config)
+    else:
         raise OptionError(
             "The model to start from must be a model of sememe, its folder or file, or a network "
             f"with its tokenizer, not {type(model).__name__}."
         )
-    task.base = {"kind": model.kind, "name": name}
-    if model.data:  # trained by sememe, with settings that are known
-        task.base |= {"train": model.data.get("train"), "language": model.text.language}
-    return model.encoder(task.reads, task.config)
+    if task.config.lora:
+        reporter.note(backbone.adapt(place, task.config))
+    return backbone
 
 
 # ---- rows and items -------------------------------------------------------------------------
@@ -125,8 +133,8 @@ def read_rows(task: Task, train: Any, request: Request) -> tuple[list[Any], ...]
     return rows, dev_rows, held_rows
 
 
-def held_out(rows: list[Any], share: float) -> tuple[list[Any], list[Any]]:
-    """Split rows at random, always the same way, into training rows and held-out rows.
+def held_out(rows: list[Any], share: float, key: int | None = None) -> tuple[list[Any], list[Any]]:
+    """Split rows at random into training rows and held-out rows, always alike for the same key.
 
     Questions about the same context stay together, because each helps with the others.
     """
@@ -135,7 +143,7 @@ def held_out(rows: list[Any], share: float) -> tuple[list[Any], list[Any]]:
     for index, row in enumerate(rows):
         groups.setdefault(getattr(row, "context", index), []).append(index)
     together, chosen = list(groups.values()), set[int]()
-    for number in random_order(len(together), stream_key(1, _HELD_OUT)):
+    for number in random_order(len(together), stream_key(1, _HELD_OUT) if key is None else key):
         if len(chosen) >= num_dev:
             break
         chosen.update(together[number])
@@ -147,7 +155,7 @@ def held_out(rows: list[Any], share: float) -> tuple[list[Any], list[Any]]:
 
 def _encoded(task: Task, rows: list[Any], name: str, reporter: Reporter) -> list[Item]:
     items = task.encode(rows) if rows else []
-    num_cut = len({item.row_index for item in items if item.is_cut})
+    num_cut = len({item.row_index for item in items if item.cut})
     if num_cut:
         reporter.note(
             f"{num_cut:,} of {len(rows):,} {name} rows are longer than {task.config.length} tokens "
@@ -220,8 +228,9 @@ def resolved(config: FinetuneConfig, backbone: Backbone) -> FinetuneConfig:
     if config.steps or config.budget:
         epochs = 0.0
     return replace(
-        config, learning_rate=config.learning_rate or rate, epochs=config.epochs or epochs
-    )
+        config, learning_rate=config.learning_rate or rate, epochs=config.epochs or epochs,
+        layer_decay=1.0 if config.layer_decay is None else config.layer_decay,
+    )  # fmt: skip
 
 
 def _objective(task: Task, reporter: Reporter) -> TaskObjective:
@@ -263,6 +272,7 @@ def _learn(task: Task, ready: Ready, plan: Plan, request: Request) -> None:
     loop = Loop(ready.objective, _run(task, ready, plan, request))
     task.history, task.precision = loop.train(), loop.precision
     ready.objective.encoder.uncompile()
+    task.backbone.finish_adapter()
     task.objective = ready.objective.eval()
     if ready.held.rows:
         dev = Encoded(ready.dev_rows, ready.dev_items)
@@ -292,7 +302,7 @@ def _run(task: Task, ready: Ready, plan: Plan, request: Request) -> TrainingRun:
     best = Best(metric, config.patience) if dev_rows and config.keep_best else None
     if config.patience and best is None:
         raise OptionError("patience needs dev rows and keep_best: it waits for a better score.")
-    has_rates = config.layer_decay < 1 or config.unfreeze_every
+    has_rates = config.layer_decay != 1 or config.unfreeze_every
     return TrainingRun(
         source=source,
         config=config,
@@ -322,7 +332,7 @@ def _dev_metrics(
     def metrics(objective: Any, device: Any, processes: Processes) -> dict[str, float]:
         said = say(objective, items, device)
         outputs = [task.activate(output) for output in said.outputs]
-        scores = task.scored(rows, task.decoded(rows, items, outputs))
+        scores = task.measured(rows, task.decoded(rows, items, outputs))
         return {"loss": said.loss, **scores.metrics}
 
     return metrics
@@ -337,10 +347,11 @@ def rate_groups(
     Ruder 2018, 3.3); the head is trained from the start.
     """
     encoder = objective.encoder
-    top = encoder.num_depths - 1
+    top, decay = encoder.num_depths - 1, config.layer_decay
+    assert decay is not None  # `resolved` has filled it in
 
     def factor_at(depth: int) -> Callable[[int], float]:
-        share = config.layer_decay ** (top - depth)
+        share = decay ** (top - depth)
         first_step = config.unfreeze_every * (top - depth) * source.batches_per_epoch
         return lambda step: share if step >= first_step else 0.0
 

@@ -6,6 +6,7 @@ Runs are saved next to the output folder, so that a stopped call can be resumed.
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence as Several
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from sememe.tasks.task import KIND, Task
 from sememe.tasks.training import read_rows
 
 Options = Mapping[str, Any]
+Make = Callable[[dict[str, Any]], Task]  # a new task, with these options replaced
 
 
 class Setting(NamedTuple):
@@ -46,7 +48,7 @@ def settings_of(trials: Several[Options]) -> list[Setting]:
 
 
 def fit_trials(
-    make: Callable[[dict[str, Any]], Task],
+    make: Make,
     trials: Several[Options],
     train: Any,
     *,
@@ -97,6 +99,8 @@ def fit_trials(
             task.adjust(held, dev, reporter.note)
         task.settle_by(*dev)
     task.trials = [trial for trial, _ in done]
+    if task.scores is not None:
+        task.scores = replace(task.scores, seeds=task.seeds)
     if out is not None and place is not None:
         task.save(out)
         shutil.rmtree(place, ignore_errors=True)
@@ -104,7 +108,7 @@ def fit_trials(
 
 
 def _finished(
-    make: Callable[[dict[str, Any]], Task],
+    make: Make,
     trials: Several[Options],
     train: Any,
     request: Request,

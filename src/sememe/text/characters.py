@@ -99,6 +99,11 @@ def has_ideograph(text: str) -> bool:
     return any(classify(char) & CLASS_MASK == IDEOGRAPH for char in text)
 
 
+def language_of(text: str) -> str:
+    """The language by which the words of a text are found, as its letters tell it."""
+    return "zh" if has_ideograph(text) else "en"
+
+
 def lower_char(char: str) -> str:
     """The lower case of `char` in one character; only İ differs from `str.lower` (no dot)."""
     lower = char.lower()

@@ -10,7 +10,6 @@ import re
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from sememe.text.sources import (
     TABLE_ENDINGS,
     FoundSource,
     Source,
+    file_size,
     find_sources,
     gathered,
     utf8_blocks,
@@ -104,9 +104,9 @@ def read(
 
 
 def _read_source(found: FoundSource, settings: TextSettings) -> Iterator[DocumentBatch]:
-    source = Source(found.path)
+    source = found.open()
     is_table = source.format_ending in TABLES
-    for number, batch in enumerate(_batches_of(source, settings, in_folder=found.in_folder)):
+    for number, batch in enumerate(_batches_of(source, settings, found)):
         if is_table and not number:  # the first batch is enough to tell
             bounds = pairwise([0, *batch.ends[:_ROWS_LOOKED_AT].tolist()])
             texts = [batch.text[start:end] for start, end in bounds]
@@ -129,7 +129,7 @@ def _tell_of_ids(given: list[bytes], name: str, column: str) -> None:
 
 
 def _batches_of(
-    source: Source, settings: TextSettings, *, in_folder: bool
+    source: Source, settings: TextSettings, found: FoundSource
 ) -> Iterator[DocumentBatch]:
     ending = source.format_ending
     if ending in PARQUET_ENDINGS:
@@ -144,7 +144,9 @@ def _batches_of(
             f"{source.name} is plain text and has no column {settings.label_column!r} for labels; "
             "labels come from jsonl, csv, tsv or parquet."
         )
-    return read_plain(source, settings, in_folder=in_folder)
+    if found.layout:  # a shard, which may not show the layout of its file
+        return split_documents(utf8_blocks(source, settings), found.layout)
+    return read_plain(source, settings, in_folder=found.in_folder)
 
 
 # ---- plain text ----------------------------------------------------------------------------
@@ -194,6 +196,23 @@ def _whole_ends(text: bytes, layout: str) -> np.ndarray:
     return newlines[1:][~has_text] + 1
 
 
+def _document_ends(text: bytes, layout: str) -> np.ndarray:
+    """Where documents end in `text`, which starts with one; none is longer than LONGEST_DOCUMENT.
+
+    It depends on the text alone, not on the blocks in which it was read.
+    """
+    ends = _whole_ends(text, layout)
+    sizes = np.diff(ends, prepend=0, append=len(text))
+    sizes[-1] += 1  # the last one is not complete
+    too_long = np.flatnonzero(sizes > LONGEST_DOCUMENT)
+    if not len(too_long):
+        return ends
+    before = ends[: too_long[0]]
+    start = int(before[-1]) if len(before) else 0
+    cut = start + _forced_end(text[start : start + LONGEST_DOCUMENT])
+    return np.concatenate([before, [cut], cut + _document_ends(text[cut:], layout)])
+
+
 def _forced_end(text: bytes) -> int:
     for mark in (b"\n", b" "):
         if (place := text.rfind(mark)) > 0:
@@ -209,12 +228,10 @@ def split_documents(blocks: Iterator[bytes], layout: str) -> Iterator[DocumentBa
     rest = b""
     for block in blocks:
         text = rest + block if rest else block
-        ends = _whole_ends(text, layout)
+        ends = _document_ends(text, layout)
         if not len(ends):
-            if len(text) < LONGEST_DOCUMENT:
-                rest = text
-                continue
-            ends = np.array([_forced_end(text)], np.int64)
+            rest = text
+            continue
         cut = int(ends[-1])
         yield DocumentBatch(text[:cut], ends, None)
         rest = text[cut:]
@@ -366,7 +383,7 @@ def read_parquet(source: Source, settings: TextSettings) -> Iterator[DocumentBat
     with open_parquet(source) as file:
         classes = column_classes(file.schema_arrow)
         num_rows = max(file.metadata.num_rows, 1)
-        size = Path(source.path).stat().st_size
+        size = file_size(source.path)
         sized = _num_rows_at_a_time(file.metadata)
         for rows in file.iter_batches(sized, columns=list(chain(*columns))):
             source.num_read += size * rows.num_rows // num_rows

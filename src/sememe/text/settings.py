@@ -6,6 +6,7 @@ import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -75,7 +76,7 @@ class TextSettings:
         if not getattr(codec, "_is_text_encoding", True):
             raise OptionError(f"encoding {self.encoding!r} is not an encoding of text.")
 
-    @property
+    @cached_property
     def mode(self) -> Mode:
         """The segmenter for the language."""
         if self.language in ("none", "whitespace"):

@@ -5,6 +5,8 @@ paths. Compression (gz, bz2, xz, zst) is detected by the first bytes; any encodi
 an error names the file and offset of a wrong byte.
 """
 
+from __future__ import annotations
+
 import bz2
 import codecs
 import glob
@@ -20,7 +22,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 from sememe.errors import InputError
+from sememe.storage import remote
 from sememe.storage.folder import open_regular
+from sememe.storage.remote import RemoteFile
+from sememe.storage.urls import url_of
 from sememe.text.settings import TextSettings
 
 # Large enough to hide the cost of a Python call, small enough for the cache and the queue.
@@ -33,7 +38,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 ENDINGS = TEXT_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS + PARQUET_ENDINGS
 COMPRESSION_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 
-Corpus = str | Path | Sequence[str | Path]
+Corpus = str | Path | RemoteFile | Sequence[str | Path | RemoteFile]
 Item = TypeVar("Item")
 
 
@@ -58,6 +63,8 @@ def gathered(
 
 def exists(name: str) -> bool:
     """Whether a file or folder of this name exists; a text too long for a name is none."""
+    if (url := url_of(name)) is not None:
+        return remote.exists(url)
     try:
         return name == STDIN or (bool(name.strip()) and Path(name).expanduser().exists())
     except (OSError, ValueError):
@@ -70,15 +77,25 @@ def names_files(name: str) -> bool:
 
 
 class FoundSource(NamedTuple):
-    """A file (or "-" for standard input); `in_folder` if it came from a folder with several."""
+    """A file (or "-" for standard input); `in_folder` if it came from a folder with several.
 
-    path: Path | Literal["-"]
+    A shard of a text file has the bytes from `start` to `end`, and the layout of the whole file.
+    """
+
+    path: Path | RemoteFile | Literal["-"]
     in_folder: bool = False
+    start: int = 0
+    end: int | None = None
+    layout: str = ""
+
+    def open(self) -> Source:
+        """The content, to be read once."""
+        return Source(self.path, self.start, self.end)
 
 
 def find_sources(corpus: Corpus) -> list[FoundSource]:
     """The files that `corpus` names: files, folders, globs, or "-"; all of them exist."""
-    names = [corpus] if isinstance(corpus, (str, Path)) else list(corpus)
+    names = [corpus] if isinstance(corpus, (str, Path, RemoteFile)) else list(corpus)
     if not names:
         raise InputError("No text was given: name at least one file, folder or pattern.")
     found = [source for name in names for source in _expand(name)]
@@ -87,19 +104,20 @@ def find_sources(corpus: Corpus) -> list[FoundSource]:
     return found
 
 
-def _expand(name: str | Path) -> list[FoundSource]:
+def _expand(name: str | Path | RemoteFile) -> list[FoundSource]:
     if name == STDIN:
         return [FoundSource(STDIN)]
+    if isinstance(name, RemoteFile):
+        return [FoundSource(name)]
+    if (url := url_of(name)) is not None:
+        return _expand_url(url)
     if name == "":  # which pathlib takes for the current folder
         raise InputError("The name of a file or folder is needed, not an empty one.")
     path = Path(name).expanduser()
     if path.is_dir():
         files = sorted(_walk(path))
         if not files:
-            raise InputError(
-                f"No text in {path}: a folder is searched for {' '.join(ENDINGS)}, "
-                f"compressed ({' '.join(COMPRESSION_ENDINGS)}) or not."
-            )
+            raise InputError(_no_text(path))
         return [FoundSource(file, len(files) > 1) for file in files]
     if path.exists():
         return [FoundSource(path)]
@@ -113,7 +131,34 @@ def _expand(name: str | Path) -> list[FoundSource]:
     raise InputError(f"There is no file or folder {name}.")
 
 
-def format_ending(path: Path) -> str:
+def _no_text(folder: Path | str) -> str:
+    endings = f"{' '.join(ENDINGS)}, compressed ({' '.join(COMPRESSION_ENDINGS)})"
+    return f"No text in {folder}: a folder is searched for {endings} or not."
+
+
+def _expand_url(url: str) -> list[FoundSource]:
+    """The files of a URL, of a pattern, or of a folder with those rules."""
+    files, is_folder = remote.find_files(url)
+    if not files and not is_folder:
+        raise InputError(f"There is no file or folder {url}.")
+    if is_folder:
+        start = url.rstrip("/").count("/") + 1
+        files = [
+            file for file in files
+            if format_ending(file) in ENDINGS
+            and not any(part.startswith(".") for part in file.url.split("/")[start:])
+        ]  # fmt: skip
+        if not files:
+            raise InputError(_no_text(url))
+    return [FoundSource(file, is_folder and len(files) > 1) for file in files]
+
+
+def file_size(path: Path | RemoteFile | Literal["-"]) -> int:
+    """The bytes of a file."""
+    return (Path(path) if isinstance(path, str) else path).stat().st_size
+
+
+def format_ending(path: Path | RemoteFile) -> str:
     """The ending that determines the format, without that of the compression."""
     name = path.name.lower()
     for ending in COMPRESSION_ENDINGS:
@@ -160,18 +205,33 @@ _ENGINES: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
 
 
 class Source:
-    """A file or standard input, read once from its beginning."""
+    """A file or standard input, read once from its beginning; or the bytes of a part of a file."""
 
-    def __init__(self, path: Path | Literal["-"]) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path | RemoteFile | Literal["-"], start: int = 0, end: int | None = None
+    ) -> None:
+        self.path, self.start, self.end = path, start, end
         self.name = "standard input" if path == STDIN else str(path)
-        self.format_ending = format_ending(path) if isinstance(path, Path) else ""
+        self.format_ending = "" if isinstance(path, str) else format_ending(path)
         self.num_read = 0  # bytes from the disk; the reporter sets it back
+
+    @property
+    def file_name(self) -> str:
+        """The name without its folder."""
+        return self.path if isinstance(self.path, str) else self.path.name
+
+    @property
+    def is_part(self) -> bool:
+        """Whether this is a part of a file."""
+        return self.start > 0 or self.end is not None
 
     def blocks(self) -> Iterator[bytes]:
         """The content in blocks of about BATCH_SIZE bytes."""
         try:
-            if isinstance(self.path, Path):
+            if isinstance(self.path, RemoteFile):
+                with remote.remote_errors(self.name), self.path.open() as file:
+                    yield from self._content(file)
+            elif isinstance(self.path, Path):
                 with self.path.open("rb", buffering=0) as file:
                     yield from self._content(file)
             else:
@@ -190,6 +250,13 @@ class Source:
         return b"".join(parts)
 
     def _content(self, file: BinaryIO) -> Iterator[bytes]:
+        if self.is_part:  # of a file that is not compressed
+            file.seek(self.start)
+            left = sys.maxsize if self.end is None else self.end - self.start
+            while block := self._read(file, min(BATCH_SIZE, left)):
+                left -= len(block)
+                yield block
+            return
         head = self._read(file, _COMPRESSED_SIZE)
         for magic, method, engine in _ENGINES:
             if head.startswith(magic):
@@ -264,21 +331,26 @@ def utf8_blocks(source: Source, settings: TextSettings) -> Iterator[bytes]:
     name, blocks = codecs.lookup(settings.encoding).name, source.blocks()
     first = next(blocks, b"")
     blocks, encoding = chain([first], blocks), settings.encoding
-    if name in _UTF8 and (wide := _wide_encoding(first)):
+    if name in _UTF8 and not source.start and (wide := _wide_encoding(first)):
         name = encoding = wide
     if name in _UTF8:
-        checked, name = _checked(blocks, source.name, settings.errors), "UTF-8"
+        checked, name = _checked(blocks, source, settings.errors), "UTF-8"
     else:
         checked = _recoded(blocks, source.name, encoding, settings.errors)
-    checked = _with_newlines(checked)
+    checked = checked if source.is_part else _with_newlines(checked)
     return _noting_loss(checked, source.name, name) if settings.errors == "replace" else checked
+
+
+def has_old_newlines(first: bytes) -> bool:
+    """Whether a file that starts with `first` ends its lines with a carriage return alone."""
+    # The last character may be half of \r\n.
+    return b"\r" in first[:-1] and b"\n" not in first
 
 
 def _with_newlines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks; those of a file that ends lines with \\r alone, as on old Macs, get newlines."""
     first = next(blocks, b"")
-    # The last character may be half of \r\n.
-    is_old = b"\r" in first[:-1] and b"\n" not in first
+    is_old = has_old_newlines(first)
     for block in chain([first], blocks):
         yield block.replace(b"\r", b"\n") if is_old else block
 
@@ -303,6 +375,14 @@ def _other_encoding(sample: bytes, encoding: str) -> str:
     """The encoding, not the given one, in which bytes read as text; "" if none is likely."""
     others = (found for found in ("utf-8", "gb18030") if found != encoding.lower())
     return next((found for found in others if _reads_as(sample, found)), "")
+
+
+def can_be_cut(source: Source, settings: TextSettings) -> bool:
+    """Whether a part of the bytes of a text file reads as it does within the whole file."""
+    first = next(source.blocks(), b"")
+    is_coded = any(first.startswith(magic) for magic, *_ in _ENGINES) or _wide_encoding(first)
+    is_utf8 = codecs.lookup(settings.encoding).name in _UTF8
+    return is_utf8 and not is_coded and not has_old_newlines(first)
 
 
 def check_encoding(source: Source, name: str, settings: TextSettings) -> None:
@@ -361,9 +441,9 @@ def _wide_encoding(start: bytes) -> str:
     return next((encoding for mark, encoding in _WIDE_MARKS if start.startswith(mark)), "")
 
 
-def _checked(blocks: Iterator[bytes], name: str, errors: str) -> Iterator[bytes]:
+def _checked(blocks: Iterator[bytes], source: Source, errors: str) -> Iterator[bytes]:
     """Valid UTF-8; a character split between blocks moves to the next one."""
-    offset, rest, is_first = 0, b"", True
+    offset, rest, is_first = source.start, b"", not source.start
     for block in chain(blocks, [b""]):
         data = rest + block if rest else block
         if is_first:
@@ -374,7 +454,9 @@ def _checked(blocks: Iterator[bytes], name: str, errors: str) -> Iterator[bytes]
         try:
             text, size = codecs.utf_8_decode(data, errors, not block)
         except UnicodeDecodeError as error:
-            raise _wrong_byte(name, offset + error.start, "UTF-8", error.reason, data) from None
+            raise _wrong_byte(
+                source.name, offset + error.start, "UTF-8", error.reason, data
+            ) from None
         yield data[:size] if errors == "strict" else text.encode()
         offset, rest = offset + size, data[size:]
 

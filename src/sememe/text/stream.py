@@ -9,11 +9,11 @@ import queue
 import threading
 import unicodedata
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from importlib.metadata import version
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from sememe.errors import InputError
 from sememe.frames import SeriesTexts, is_frame, is_series
 from sememe.machine import available_cores, cache_dir, in_order
 from sememe.storage.folder import scratch_mark, write_file
+from sememe.storage.remote import RemoteFile
 from sememe.text import documents, library
 from sememe.text.chinese import ChineseSegmenter
 from sememe.text.documents import DocumentBatch, from_rows
@@ -31,6 +32,7 @@ from sememe.text.sources import (
     BATCH_SIZE,
     STDIN,
     TABLE_ENDINGS,
+    FoundSource,
     exists,
     find_sources,
     format_ending,
@@ -39,7 +41,7 @@ from sememe.text.sources import (
 from sememe.text.words import Records, decode_documents, segment_batch
 
 # Increased when a segmentation rule changes, so that old results are not reused.
-RULES_VERSION = 1
+RULES_VERSION = 2  # 2: where documents of more than 8 MB are cut
 
 
 def segment(
@@ -69,6 +71,21 @@ def segment(
         return _not_empty(records, "the iterable")
     records = _cut(_read_files(names, settings), settings, workers, on_bytes)
     return _not_empty(records, ", ".join(map(str, names)))
+
+
+def read_shard(
+    settings: TextSettings, shard: Sequence[FoundSource]
+) -> Generator[DocumentBatch, None, None]:
+    """Read the documents of a part of a corpus, see text.shards."""
+    return read_ahead(documents.read(shard, settings))
+
+
+def segment_shard(
+    settings: TextSettings, shard: Sequence[FoundSource], workers: int
+) -> Iterator[Records]:
+    """Segment a part of a corpus, see text.shards; it may be without words."""
+    with closing(_cut(read_shard(settings, shard), settings, workers, None)) as records:  # type: ignore[type-var]
+        yield from (record for record in records if record.data)
 
 
 def read(corpus: Any, settings: TextSettings) -> Iterator[DocumentBatch]:
@@ -184,12 +201,13 @@ def reads_once(corpus: Any) -> bool:
     return isinstance(corpus, Iterator) if as_names(corpus) is None else not _files_of(corpus)
 
 
-def _files_of(corpus: Any) -> list[Path] | None:
+def _files_of(corpus: Any) -> list[Path | RemoteFile] | None:
     """The files of a corpus; None for iterables, and where a pipe gives its text once."""
     names = as_names(corpus)
     if names is None:
         return None
-    paths = [Path(source.path) for source in find_sources(names) if source.path != STDIN]
+    found = find_sources(names)
+    paths = [own.path for own in found if not isinstance(own.path, str)]
     is_whole = STDIN not in names and all(path.is_file() for path in paths)
     return paths if is_whole else None
 
@@ -227,7 +245,7 @@ def cut_texts(texts: Iterable[str], settings: TextSettings) -> Iterator[list[lis
     with segmenter(settings, 1) as cut:
         while some := list(islice(remaining, _TEXTS_AT_ONCE)):
             data = [text.encode("utf-8", "replace") for text in some]
-            ends = np.cumsum([len(own) for own in data])
+            ends = np.fromiter(accumulate(map(len, data)), np.int64, len(data))
             # A batch drops texts without words: the label of a text is its index.
             names = [str(index) for index in range(len(some))]
             records = cut(DocumentBatch(b"".join(data), ends, names))
@@ -316,7 +334,9 @@ def fingerprint(corpus: Any, settings: TextSettings) -> dict[str, Any] | None:
     return result | {"files": [_stamp(path) for path in files]}
 
 
-def _stamp(path: Path) -> dict[str, Any]:
+def _stamp(path: Path | RemoteFile) -> dict[str, Any]:
+    if isinstance(path, RemoteFile):
+        return path.stamp()
     try:
         stat = path.stat()
     except OSError as error:

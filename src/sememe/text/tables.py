@@ -22,6 +22,7 @@ import numpy as np
 
 from sememe.errors import InputError, MissingExtraError
 from sememe.frames import column_names, rows_of
+from sememe.storage.remote import RemoteFile
 from sememe.text.settings import Errors, TextSettings
 from sememe.text.sources import (
     BATCH_SIZE,
@@ -374,10 +375,14 @@ def open_parquet(source: Source) -> Iterator[Any]:
         raise MissingExtraError(
             f"{source.name}: parquet files need pyarrow: pip install sememe[parquet]."
         ) from error
-    assert isinstance(source.path, Path)
+    assert not isinstance(source.path, str)
     try:
         # As bytes, because pyarrow takes a str in UTF-8 alone.
-        with pa.OSFile(os.fsencode(source.path)) as opened, pq.ParquetFile(opened) as file:
+        if isinstance(source.path, Path):
+            place = pa.OSFile(os.fsencode(source.path))
+        else:
+            place = source.path.open()
+        with place as opened, pq.ParquetFile(opened) as file:
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: damaged strings
         # Arrow's own message may run over several lines.
@@ -410,7 +415,7 @@ def num_rows(source: Source) -> int | None:
     if source.format_ending in PARQUET_ENDINGS:
         with open_parquet(source) as file:
             return int(file.metadata.num_rows)
-    if source.format_ending == ".json" or not Path(source.path).is_file():
+    if source.format_ending == ".json" or isinstance(source.path, str) or not source.path.is_file():
         return None
     num, is_quoted = 0, False
     for block in source.blocks():
@@ -538,10 +543,13 @@ def _tree(line: str) -> tuple[dict[str, str], str]:
 
 def is_path(data: Any) -> bool:
     """Whether `data` names files rather than being rows."""
-    return isinstance(data, (str, Path)) or (
+    return isinstance(data, (str, Path, RemoteFile)) or (
         isinstance(data, (list, tuple))
         and bool(data)
-        and all(isinstance(item, Path) or (isinstance(item, str) and exists(item)) for item in data)
+        and all(
+            isinstance(item, Path | RemoteFile) or (isinstance(item, str) and exists(item))
+            for item in data
+        )
     )
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sememe.errors import InputError, OptionError
+from sememe.executor import Executor, Threads
 from sememe.machine import available_cores
 from sememe.storage import folder as storage
-from sememe.storage.folder import write_folder, write_json
+from sememe.storage.folder import write_errors, write_folder, write_json
 from sememe.storage.tensors import write_tensors
+from sememe.text.settings import TextSettings
+from sememe.text.shards import Shard, shard_bytes
+from sememe.text.stream import segment_shard
 from sememe.text.words import Records
 from sememe.tokens import kernels
 from sememe.tokens.counting import Content, Merged, Worker, content_of, merge, tally
@@ -46,6 +52,19 @@ class Labels:
             numbers = [self._ids.setdefault(name, len(self._ids)) for name in labels]
             own = np.array(numbers, np.uint32)
         self._by_batch.append(own)
+
+    def follow(self, later: Labels) -> None:
+        """Keep the labels of the batches that come after these."""
+        names = list(later._ids)
+        own_ids = np.array(
+            [self._ids.setdefault(name, len(self._ids)) for name in names], np.uint32
+        )
+        self._by_batch += [None if own is None else own_ids[own] for own in later._by_batch]
+
+    @property
+    def num_batches(self) -> int:
+        """How many batches these are the labels of."""
+        return len(self._by_batch)
 
     def resolve(self, num_documents: list[int]) -> tuple[list[str], np.ndarray] | None:
         """The names and each document's number; a batch without labels gets the empty one."""
@@ -81,26 +100,124 @@ def write_store(
     fingerprint: dict[str, Any] | None,
 ) -> None:
     """Write the store of `records` to `path`, whose lock must be held."""
+    _check_options(min_count, workers, memory)
+    workers = workers or available_cores()
+    with scratch_folder(path, TokenStore) as scratch:
+        labels = Labels()
+        found = tally(labels.watch(records), scratch, workers=workers, memory=memory, keep_ids=True)
+        counted = CountedText(found, labels)
+        _write_counted(path, counted, min_count, memory, Threads(workers), fingerprint)
+
+
+def write_store_in_shards(
+    path: Path,
+    shards: list[Shard],
+    settings: TextSettings,
+    min_count: int,
+    memory: int,
+    fingerprint: dict[str, Any] | None,
+    executor: Executor,
+    on_bytes: Callable[[int], None],
+) -> None:
+    """Write the same store as `write_store`, each shard of the text in a task of its own."""
+    _check_options(min_count, 0, memory)
+    with scratch_folder(path, TokenStore) as scratch:
+        read = partial(segment_shard, settings)
+        counted = count_shards(
+            shards, read, scratch, executor, memory, keep_ids=True, on_bytes=on_bytes
+        )
+        _write_counted(path, counted, min_count, memory, executor, fingerprint)
+
+
+class CountedText(NamedTuple):
+    """The counted words of a text, numbered if it is written, and the labels of its documents."""
+
+    workers: list[Worker]
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """How the words of each shard are counted; they go to files in a new folder of `scratch`."""
+
+    read: Callable[[Shard, int], Iterator[Records]]  # the records of a shard, with some cores
+    scratch: Path
+    cores: int
+    memory: int
+    keep_ids: bool
+
+    def __call__(self, shard: Shard) -> CountedText:
+        """Count the words of a shard."""
+        # A task that is repeated must not meet what another one left, or still writes.
+        with write_errors(self.scratch):
+            folder = Path(mkdtemp(prefix="shard", dir=self.scratch))
+        labels = Labels()
+        with closing(self.read(shard, self.cores)) as records:  # type: ignore[type-var]
+            found = tally(
+                labels.watch(records),
+                folder,
+                workers=self.cores,
+                memory=self.memory,
+                keep_ids=self.keep_ids,
+            )
+        for worker in found:
+            worker.detach()
+        return CountedText(found, labels)
+
+
+def count_shards(
+    shards: list[Shard],
+    read: Callable[[Shard, int], Iterator[Records]],
+    scratch: Path,
+    executor: Executor,
+    memory: int,
+    *,
+    keep_ids: bool,
+    on_bytes: Callable[[int], None],
+) -> CountedText:
+    """Count the words of each shard in a task of its own."""
+    each = executor.memory or memory // executor.num_tasks
+    task = CountTask(read, scratch, executor.cores, max(each, _MIN_MEMORY), keep_ids)
+    found: list[Worker] = []
+    labels = Labels()
+    for shard, own in zip(shards, executor.map(task, shards), strict=True):
+        for worker in own.workers:
+            worker.follow(labels.num_batches)
+        labels.follow(own.labels)
+        found += own.workers
+        on_bytes(shard_bytes(shard))
+    return CountedText(found, labels)
+
+
+def _check_options(min_count: int, workers: int, memory: int) -> None:
     if min_count < 1 or workers < 0 or memory < _MIN_MEMORY:
         raise OptionError(
             f"min_count must be at least 1, workers at least 0 and memory at least {_MIN_MEMORY:,} "
             f"bytes, not {min_count}, {workers} and {memory}."
         )
-    workers = workers or available_cores()
-    with scratch_folder(path, TokenStore) as scratch:
-        labels = Labels()
-        found = tally(labels.watch(records), scratch, workers=workers, memory=memory, keep_ids=True)
-        merged = merge(found, min_count=min_count, workers=workers, memory=memory)
-        _check_words(merged, min_count)
-        with write_folder(path, checksums=False) as folder:
-            files = _write_arrays(folder, found, merged, labels, workers)
-            facts = {
-                "min_count": min_count,
-                "num_distinct": merged.num_distinct,
-                "content": f"{content_of(found).rolled:016x}",
-                "fingerprint": fingerprint,
-            }
-            write_manifest(folder, merged.vocabulary, files, facts)
+
+
+def _write_counted(
+    path: Path,
+    counted: CountedText,
+    min_count: int,
+    memory: int,
+    executor: Executor,
+    fingerprint: dict[str, Any] | None,
+) -> None:
+    """Merge the counts, give every word its id and write the store."""
+    found = counted.workers
+    merged = merge(found, min_count=min_count, memory=memory, executor=executor)
+    _check_words(merged, min_count)
+    with write_folder(path, checksums=False) as folder:
+        files = _write_arrays(folder, found, merged, counted.labels, executor)
+        facts = {
+            "min_count": min_count,
+            "num_distinct": merged.num_distinct,
+            "content": f"{content_of(found).rolled:016x}",
+            "fingerprint": fingerprint,
+        }
+        write_manifest(folder, merged.vocabulary, files, facts)
 
 
 @contextmanager
@@ -154,10 +271,10 @@ def _runs(found: list[Worker]) -> list[Run]:
 
 
 def _write_arrays(
-    folder: Path, found: list[Worker], merged: Merged, labels: Labels, workers: int
+    folder: Path, found: list[Worker], merged: Merged, labels: Labels, executor: Executor
 ) -> dict[str, dict[str, Any]]:
     runs = _runs(found)
-    files = {"ids.bin": _write_ids(folder, found, merged, runs, workers)}
+    files = {"ids.bin": _write_ids(folder, found, merged, runs, executor)}
     for index, name in enumerate(("sentences", "documents"), start=1):
         paths = [worker.paths[index] for worker in found]
         sizes = (_read_slice(paths[run.worker], getattr(run, name)) for run in runs)
@@ -237,29 +354,52 @@ def id_dtype(num_words: int) -> np.dtype:
     return np.dtype("<u2" if num_words < 65_535 else "<u4")
 
 
+class GivenIds(NamedTuple):
+    """Where the runs of one generation are, and where their ids go in the store."""
+
+    mapping: Callable[[], np.ndarray]
+    source: Path
+    runs: list[slice]
+    starts: list[int]
+
+
+def _give_ids(path: Path, dtype: np.dtype, own: GivenIds) -> list[int]:
+    """Write the ids of some runs to their places in the file `path`; the hash of each."""
+    mapping, rolled = own.mapping().astype(dtype), []
+    with path.open("r+b", buffering=0) as out:
+        for run, start in zip(own.runs, own.starts, strict=True):
+            ids = _read_slice(own.source, run)
+            new_ids = np.empty(len(ids), dtype)
+            rolled.append(int(kernels.translate(ids, mapping, new_ids)))
+            _write_at(out.fileno(), new_ids, start * dtype.itemsize)
+    return rolled
+
+
 def _write_ids(
-    folder: Path, found: list[Worker], merged: Merged, runs: list[Run], workers: int
+    folder: Path, found: list[Worker], merged: Merged, runs: list[Run], executor: Executor
 ) -> dict[str, Any]:
-    """Give every word its id, one thread per generation; positions are known in advance."""
+    """Give every word its id, one task per generation; positions are known in advance."""
     path, dtype = folder / "ids.bin", id_dtype(len(merged.vocabulary))
     sizes = [run.ids.stop - run.ids.start for run in runs]
     starts = list(accumulate(sizes, initial=0))
     groups: dict[tuple[int, int], list[int]] = {}
     for index, run in enumerate(runs):
         groups.setdefault((run.worker, run.generation), []).append(index)
+    given = (
+        GivenIds(
+            merged.mapping(worker, generation),
+            found[worker].paths[0],
+            [runs[index].ids for index in own],
+            [starts[index] for index in own],
+        )
+        for (worker, generation), own in groups.items()
+    )
+    path.touch()
     rolled = [0] * len(runs)
-    with path.open("wb", buffering=0) as out:
-
-        def write(group: tuple[int, int]) -> None:
-            mapping = merged.mapping(*group).astype(dtype)
-            for index in groups[group]:
-                ids = _read_slice(found[group[0]].paths[0], runs[index].ids)
-                new_ids = np.empty(len(ids), dtype)
-                rolled[index] = int(kernels.translate(ids, mapping, new_ids))
-                _write_at(out.fileno(), new_ids, starts[index] * dtype.itemsize)
-
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(write, groups))
+    results = executor.map(partial(_give_ids, path, dtype), given)
+    for own, hashes in zip(groups.values(), results, strict=True):
+        for index, value in zip(own, hashes, strict=True):
+            rolled[index] = value
     content = Content()
     for size, part in zip(sizes, rolled, strict=True):
         content = content.then(part, size)

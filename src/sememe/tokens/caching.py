@@ -16,20 +16,24 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
+from sememe.executor import Executor, cluster
 from sememe.machine import cache_dir
 from sememe.progress import SILENT, Reporter, shown
+from sememe.storage import remote
 from sememe.storage.folder import locked, remove_left_over, scratch_mark
 from sememe.text import library, stream
 from sememe.text.characters import is_han, is_mostly_chinese
 from sememe.text.chinese import narrow, read_dictionary
 from sememe.text.settings import TextSettings
-from sememe.tokens.building import write_store
+from sememe.text.shards import Shard, cut_shards
+from sememe.tokens.building import write_store, write_store_in_shards
 from sememe.tokens.counting import DEFAULT_MEMORY
 from sememe.tokens.store import MappedStore, TokenStore
 from sememe.tokens.vocabulary import Vocabulary
 
 _NUM_WORDS = 200  # the most frequent ones tell enough
 _NUM_NAMED = 5
+_SHARDS_A_CORE = 4
 _KANA = ("\u3041", "\u30ff")
 
 
@@ -153,6 +157,12 @@ def open_or_build(
 
     def make(place: Path, fingerprint: dict[str, Any] | None) -> None:
         with byte_progress(progress, stream.total_bytes(corpus)) as on_bytes:
+            if (own := shards_of(corpus, settings, progress)) is not None:
+                shards, executor = own
+                write_store_in_shards(
+                    place, shards, settings, min_count, memory, fingerprint, executor, on_bytes
+                )
+                return
             records = stream.segment(corpus, settings, workers=workers, on_bytes=on_bytes)
             with closing(records):  # type: ignore[type-var]
                 write_store(place, records, min_count, workers, memory, fingerprint)
@@ -170,6 +180,20 @@ def open_or_build(
             stacklevel=2,
         )
     return store
+
+
+def shards_of(
+    corpus: Any, settings: TextSettings, progress: Reporter
+) -> tuple[list[Shard], Executor] | None:
+    """The shards of a corpus and the cluster that reads them; None: it is read in this process."""
+    executor = cluster()
+    if executor is None:
+        return None
+    if corpus is None or (names := stream.as_names(corpus)) is None or stream.reads_once(corpus):
+        progress.note("This text is not in files: this machine reads it, not the cluster.")
+        return None
+    # A few for each core, so that all are busy until the end.
+    return cut_shards(names, settings, wanted=_SHARDS_A_CORE * executor.num_tasks), executor
 
 
 def store_of(
@@ -200,7 +224,7 @@ def store_of(
         place = temporary_place().absolute()
     else:
         names = [corpus] if isinstance(corpus, (str, Path)) else corpus or []
-        own = key_of([str(Path(name).absolute()) for name in names], key)
+        own = key_of([remote.absolute(name) for name in names], key)
         place = (cache_dir() / "stores" / own).absolute()
     store = reuse(kind, place, fingerprint, lack, lambda: make(place, fingerprint), progress.note)
     if is_temporary:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from sememe.executor import Executor, Threads
 from sememe.machine import available_cores
 from sememe.storage.folder import write_errors
 from sememe.text.words import Records
@@ -249,6 +251,17 @@ class Worker:
         with write_errors(self._folder):
             for file in self._files:
                 file.close()
+        self._files = []
+
+    def detach(self) -> None:
+        """Leave everything on disk, so that another process can read it."""
+        self.finish_spilling()
+        self._buffers = Buffers.new(0)
+
+    def follow(self, num_batches: int) -> None:
+        """Number the batches as those after `num_batches` others."""
+        self.pieces = [own._replace(batch=own.batch + num_batches) for own in self.pieces]
+        self.contents = {batch + num_batches: own for batch, own in self.contents.items()}
 
 
 def content_of(workers: list[Worker]) -> Content:
@@ -300,8 +313,9 @@ class Merged(NamedTuple):
     vocabulary: Vocabulary
     num_distinct: int
     highest_count: int
-    # (worker, generation) -> the id of each local number; len(vocabulary) where the word is rare
-    mapping: Callable[[int, int], np.ndarray]
+    # (worker, generation) -> what gives the id of each local number when it is called, maybe in
+    # another process; len(vocabulary) where the word is rare
+    mapping: Callable[[int, int], Callable[[], np.ndarray]]
 
 
 class _Kept(NamedTuple):
@@ -313,12 +327,14 @@ class _Kept(NamedTuple):
     highest_count: int
 
 
-def merge(found: list[Worker], *, min_count: int, workers: int, memory: int) -> Merged:
+def merge(
+    found: list[Worker], *, min_count: int, memory: int, executor: Executor | None = None
+) -> Merged:
     """Add up the workers' counts and keep words with at least `min_count` occurrences."""
     # Joined tables may hold as many words as both; half the limit leaves room to grow into.
     num_words = sum(worker.table.num_words for worker in found)
     if any(worker.generations for worker in found) or _WORD_MEMORY * num_words > memory // 2:
-        return _merge_on_disk(found, min_count, workers, memory)
+        return _merge_on_disk(found, min_count, memory, executor or Threads())
     return _merge_in_memory(found, min_count)
 
 
@@ -361,7 +377,10 @@ def _merge_in_memory(found: list[Worker], min_count: int) -> Merged:
     ids = ids_of(places, ranks)
     local = [ids[own] for own in numbers]
     return Merged(
-        vocabulary, kept.num_distinct, kept.highest_count, lambda worker, _: local[worker]
+        vocabulary,
+        kept.num_distinct,
+        kept.highest_count,
+        lambda worker, _: partial(np.asarray, local[worker]),
     )
 
 
@@ -386,26 +405,31 @@ def rank_words(words: np.ndarray, counts: np.ndarray) -> tuple[Vocabulary, np.nd
     return vocabulary, ranks
 
 
-def _merge_on_disk(found: list[Worker], min_count: int, workers: int, memory: int) -> Merged:
+def _merge_on_disk(found: list[Worker], min_count: int, memory: int, executor: Executor) -> Merged:
     for worker in found:
         worker.finish_spilling()
     generations = [part for worker in found for part in worker.generations]
     for generation in generations:
         with write_errors(generation.path):
             generation.mapping_path.touch()
-    ranges = _ranges(generations, max(memory // workers, _MIN_RANGE_MEMORY))
-    with ThreadPoolExecutor(workers) as pool:
-        kept = list(pool.map(lambda own: _merge_parts(generations, own, min_count), ranges))
+    each = memory // executor.num_tasks if executor.memory is None else executor.memory
+    ranges = _ranges(generations, max(each, _MIN_RANGE_MEMORY))
+    merge_range = partial(_merge_parts, generations, min_count)
+    kept = list(executor.map(merge_range, ranges))
     starts = np.cumsum([0] + [len(own.counts) for own in kept])
     num_distinct = sum(own.num_distinct for own in kept)
-    highest = max(own.highest_count for own in kept)
+    highest = max((own.highest_count for own in kept), default=0)
     words = np.concatenate([own.words for own in kept])
     counts = np.concatenate([own.counts for own in kept])
     del kept
     vocabulary, ranks = rank_words(words, counts)
+    ranks_path = generations[0].path.with_suffix(".ranks")
+    with write_errors(ranks_path):
+        ranks_path.write_bytes(ranks.data)
 
-    def mapping(worker: int, generation: int) -> np.ndarray:
-        return _mapping_of(found[worker].generations[generation], ranges, starts, ranks)
+    def mapping(worker: int, generation: int) -> Callable[[], np.ndarray]:
+        own = found[worker].generations[generation]
+        return partial(_mapping_of, own, ranges, starts, ranks_path)
 
     return Merged(vocabulary, num_distinct, highest, mapping)
 
@@ -425,7 +449,7 @@ def _ranges(generations: list[Generation], memory: int) -> list[slice]:
     return [*ranges, slice(start, NUM_PARTS)]
 
 
-def _merge_parts(generations: list[Generation], parts: slice, min_count: int) -> _Kept:
+def _merge_parts(generations: list[Generation], min_count: int, parts: slice) -> _Kept:
     """Add up the same parts of every generation; record where each word went."""
     table, buffers = WordTable(0), Buffers.new(1 << 14)
     numbers = [
@@ -441,9 +465,10 @@ def _merge_parts(generations: list[Generation], parts: slice, min_count: int) ->
 
 
 def _mapping_of(
-    generation: Generation, ranges: list[slice], starts: np.ndarray, ranks: np.ndarray
+    generation: Generation, ranges: list[slice], starts: np.ndarray, ranks_path: Path
 ) -> np.ndarray:
     """The final id of every local number of one generation on disk."""
+    ranks = np.fromfile(ranks_path, np.uint32)
     places = np.fromfile(generation.mapping_path, np.uint32)
     for parts, start in zip(ranges, starts, strict=False):
         own = places[generation.bounds[parts.start] : generation.bounds[parts.stop]]
@@ -465,4 +490,5 @@ def count_words(
     workers = workers or available_cores()
     with TemporaryDirectory(dir=scratch) as folder:
         found = tally(records, Path(folder), workers=workers, memory=memory, keep_ids=False)
-        return merge(found, min_count=min_count, workers=workers, memory=memory).vocabulary
+        executor = Threads(workers)
+        return merge(found, min_count=min_count, memory=memory, executor=executor).vocabulary

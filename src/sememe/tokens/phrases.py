@@ -6,16 +6,18 @@ words in the corpus (Mikolov et al. 2013b, 4). A store comes in; a store with jo
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sememe.errors import InputError, OptionError
-from sememe.machine import available_cores
+from sememe.executor import Threads, cluster
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import write_folder
+from sememe.storage.folder import write_errors, write_folder
 from sememe.tokens import caching, kernels
 from sememe.tokens.building import (
     NumberFile,
@@ -31,6 +33,7 @@ from sememe.tokens.vocabulary import Vocabulary
 
 _JOINT = "_"
 _BLOCK = 1 << 20
+SHARD_TOKENS = 1 << 24
 
 
 class PhrasePairs(NamedTuple):
@@ -113,45 +116,52 @@ def score_pairs(
 ) -> PhrasePairs:
     """Count every pair exactly and keep those that score above `threshold`.
 
-    Each thread counts the pairs of one part of all hashes; a part with too many for its memory is
+    Each task counts the pairs of one part of all hashes; a part with too many for its memory is
     split in two, which costs another pass over the ids.
     """
-    workers = workers or available_cores()
-    exponent = max((memory // workers // 16).bit_length() - 1, 6)
+    executor = cluster() or Threads(workers)
+    num_parts = executor.num_tasks
+    exponent = max(((executor.memory or memory // num_parts) // 16).bit_length() - 1, 6)
     exponent = min(exponent, (2 * store.num_tokens).bit_length())  # no more pairs than words
     # Only a pair that occurs more than min_count times scores above 0, so both words must.
     num_words = int(np.searchsorted(-np.asarray(store.vocabulary.counts), -min_count))
-
-    def count(part: int, num_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        found = _count_part(store, num_words, part, num_parts, 1 << exponent, min_count)
-        if found is not None:
-            return [found]
-        return count(2 * part, 2 * num_parts) + count(2 * part + 1, 2 * num_parts)
-
-    with ThreadPoolExecutor(workers) as pool:
-        found = [pool.submit(count, part, workers) for part in range(workers)]
-        parts = [part for future in found for part in future.result()]
+    task = _CountTask(store.path, num_words, num_parts, 1 << exponent, min_count)
+    parts = [part for found in executor.map(task, range(num_parts)) for part in found]
     keys = np.concatenate([keys for keys, _ in parts])
     counts = np.concatenate([counts for _, counts in parts])
     return _score(store, keys, counts, min_count, threshold)
 
 
-def _count_part(
-    store: TokenStore, num_words: int, part: int, num_parts: int, num_slots: int, min_count: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Keys and counts of the pairs in one part above `min_count`; None when the table is full."""
+@dataclass(frozen=True)
+class _CountTask:
+    """How the pairs of one part of all hashes are counted; every task reads all ids."""
 
-    keys, counts = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.int64)
-    held, num_pairs = kernels.NO_WORD, 0
-    for ids, ends in store.blocks(_BLOCK):
-        held, num_pairs = kernels.count_pairs(
-            ids, ends, np.uint64(held), np.uint64(num_words), np.uint64(num_parts),
-            np.uint64(part), keys, counts, num_pairs,
-        )  # fmt: skip
-        if num_pairs < 0:
-            return None
-    kept = np.flatnonzero(counts > min_count)
-    return keys[kept], counts[kept]
+    store: Path
+    num_words: int
+    num_parts: int
+    num_slots: int
+    min_count: int
+
+    def __call__(self, part: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Keys and counts of the pairs above `min_count`."""
+        return self._count(TokenStore.open(self.store), part, self.num_parts)
+
+    def _count(
+        self, store: TokenStore, part: int, num_parts: int
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        keys, counts = np.zeros(self.num_slots, np.uint64), np.zeros(self.num_slots, np.int64)
+        held, num_pairs = kernels.NO_WORD, 0
+        for ids, ends in store.blocks(_BLOCK):
+            held, num_pairs = kernels.count_pairs(
+                ids, ends, np.uint64(held), np.uint64(self.num_words), np.uint64(num_parts),
+                np.uint64(part), keys, counts, num_pairs,
+            )  # fmt: skip
+            if num_pairs < 0:  # the table is full
+                del keys, counts
+                halves = (2 * part, 2 * part + 1)
+                return [own for half in halves for own in self._count(store, half, 2 * num_parts)]
+        kept = np.flatnonzero(counts > self.min_count)
+        return [(keys[kept], counts[kept])]
 
 
 def _score(
@@ -177,14 +187,20 @@ def join_phrases(
         names, numbers = _number(store.vocabulary, pairs)
         # Words keep their ids here, the unknown one too; joined words come after it.
         counts = np.zeros(len(store.vocabulary) + 1 + len(names), np.int64)
-        _join(store, pairs, numbers, scratch, counts)
+        task = _JoinTask(store.path, pairs, numbers, len(counts), scratch)
+        joined = []
+        for own in (cluster() or Threads()).map(task, store.sentence_shards(SHARD_TOKENS)):
+            joined.append(own.folder)
+            counts += own.counts
         unknown = len(store.vocabulary)
         num_distinct = int(np.count_nonzero(np.delete(counts, unknown)))
         vocabulary, mapping = _choose(store, names, counts)
         files = {
-            "ids.bin": _write_ids(folder / "ids.bin", scratch / "ids", mapping, len(vocabulary)),
+            "ids.bin": _write_ids(
+                folder / "ids.bin", _read_all(joined, "ids"), mapping, len(vocabulary)
+            ),
             "sentence_ends.bin": write_ends(
-                folder / "sentence_ends.bin", _read_blocks(scratch / "sizes")
+                folder / "sentence_ends.bin", _read_all(joined, "sizes")
             ),
             "document_ends.bin": write_ends(folder / "document_ends.bin", _document_sizes(store)),
         }
@@ -215,24 +231,45 @@ def _number(vocabulary: Vocabulary, pairs: PhrasePairs) -> tuple[list[str], np.n
     return list(new), np.array(numbers, np.uint32)
 
 
-def _join(
-    store: TokenStore, pairs: PhrasePairs, numbers: np.ndarray, scratch: Path, counts: np.ndarray
-) -> None:
-    """Write joined ids and sizes of sentences to scratch files, and count every id."""
-    num_slots = 1 << max(2 * len(numbers), 8).bit_length()
-    slot_keys, slot_ids = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.uint32)
-    keys = (pairs.first.astype(np.uint64) << np.uint64(32)) | (pairs.second + 1).astype(np.uint64)
-    kernels.fill(keys, numbers, slot_keys, slot_ids)
-    held, size = kernels.NO_WORD, 0
-    out = np.empty(_BLOCK + 1, np.uint32)
-    with (scratch / "ids").open("wb") as ids_file, (scratch / "sizes").open("wb") as sizes_file:
-        for ids, ends in store.blocks(_BLOCK):
-            sizes = np.empty(len(ends), np.uint32)
-            held, size, num_out = kernels.join_pairs(
-                ids, ends, np.uint64(held), size, slot_keys, slot_ids, out, sizes, counts
-            )
-            ids_file.write(out[:num_out].data)
-            sizes_file.write(sizes.data)
+class _Joined(NamedTuple):
+    """Joined ids and sizes of sentences, in the files of a folder, and how often each id occurs."""
+
+    folder: Path
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class _JoinTask:
+    """How the pairs of some sentences are joined, into files in a new folder of `scratch`."""
+
+    store: Path
+    pairs: PhrasePairs
+    numbers: np.ndarray
+    num_ids: int
+    scratch: Path
+
+    def __call__(self, sentences: range) -> _Joined:
+        """Join the pairs of some sentences."""
+        # A task that is repeated must not meet what another one left, or still writes.
+        with write_errors(self.scratch):
+            folder = Path(mkdtemp(prefix="joined", dir=self.scratch))
+        counts = np.zeros(self.num_ids, np.int64)
+        num_slots = 1 << max(2 * len(self.numbers), 8).bit_length()
+        slot_keys, slot_ids = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.uint32)
+        first = self.pairs.first.astype(np.uint64) << np.uint64(32)
+        keys = first | (self.pairs.second + 1).astype(np.uint64)
+        kernels.fill(keys, self.numbers, slot_keys, slot_ids)
+        held, size = kernels.NO_WORD, 0
+        out = np.empty(_BLOCK + 1, np.uint32)
+        with (folder / "ids").open("wb") as ids_file, (folder / "sizes").open("wb") as sizes_file:
+            for ids, ends in TokenStore.open(self.store).blocks(_BLOCK, sentences):
+                sizes = np.empty(len(ends), np.uint32)
+                held, size, num_out = kernels.join_pairs(
+                    ids, ends, np.uint64(held), size, slot_keys, slot_ids, out, sizes, counts
+                )
+                ids_file.write(out[:num_out].data)
+                sizes_file.write(sizes.data)
+        return _Joined(folder, counts)
 
 
 def _choose(
@@ -257,13 +294,20 @@ def _choose(
     return vocabulary, ids_of(places, ranks)
 
 
-def _write_ids(path: Path, source: Path, mapping: np.ndarray, num_words: int) -> dict[str, Any]:
+def _write_ids(
+    path: Path, parts: Iterator[np.ndarray], mapping: np.ndarray, num_words: int
+) -> dict[str, Any]:
     dtype = id_dtype(num_words)
     mapping = mapping.astype(dtype)
     with NumberFile(path, dtype) as file:
-        for ids in _read_blocks(source):
+        for ids in parts:
             file.add(mapping[ids])
     return file.entry()
+
+
+def _read_all(folders: list[Path], name: str) -> Iterator[np.ndarray]:
+    """The numbers in the files of that name, one after the other."""
+    return chain.from_iterable(_read_blocks(folder / name) for folder in folders)
 
 
 def _read_blocks(path: Path) -> Iterator[np.ndarray]:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -97,23 +98,43 @@ class MappedStore:
         """What identifies the text and its settings, if known."""
         return self.manifest["fingerprint"]
 
-    def blocks(self, size: int = _BLOCK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(
+        self, size: int = _BLOCK, sentences: range | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the ids in blocks of `size` as uint32, with the sentence ends in each.
 
-        They are read, not memory-mapped: mapped pages would count as this process's memory.
+        With `sentences` only theirs. They are read, not memory-mapped: mapped pages would count as
+        this process's memory.
         """
-        dtype, num_read = self.ids.dtype, 0
-        for start in range(0, self.num_tokens, size):
-            num = min(size, self.num_tokens - start)
+        sentences = range(len(self.sentence_ends)) if sentences is None else sentences
+        tokens = self.tokens_of(sentences)
+        dtype, num_read = self.ids.dtype, sentences.start
+        for start in range(tokens.start, tokens.stop, size):
+            num = min(size, tokens.stop - start)
             ids = np.fromfile(self.path / "ids.bin", dtype, num, offset=start * dtype.itemsize)
-            last = num_read + int(
-                np.searchsorted(self.sentence_ends[num_read:], start + num, "right")
-            )
+            later_ends = self.sentence_ends[num_read : sentences.stop]
+            last = num_read + int(np.searchsorted(later_ends, start + num, "right"))
             ends = np.fromfile(
                 self.path / "sentence_ends.bin", np.int64, last - num_read, offset=8 * num_read
             )
             num_read = last
             yield ids.astype(np.uint32, copy=False), ends - start
+
+    def tokens_of(self, sentences: range) -> range:
+        """The places of the ids of consecutive sentences."""
+        start, stop = (
+            int(self.sentence_ends[num - 1]) if num else 0
+            for num in (sentences.start, sentences.stop)
+        )
+        return range(start, stop)
+
+    def sentence_shards(self, num_tokens: int) -> list[range]:
+        """All sentences in consecutive runs of about `num_tokens` ids."""
+        wanted = np.arange(num_tokens, self.num_tokens, num_tokens)
+        # A sentence belongs where it starts, so that no run has much more than its share.
+        cuts = np.unique(np.searchsorted(self.sentence_ends, wanted, "left") + 1)
+        bounds = [0, *cuts[cuts < len(self.sentence_ends)].tolist(), len(self.sentence_ends)]
+        return [range(start, stop) for start, stop in pairwise(bounds)]
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Self:

@@ -19,7 +19,7 @@ DEFAULT_BUDGET = "10m"
 # Options that may change when a run is resumed: they do not affect its steps.
 _PASSING = (
     "workers", "device", "compile", "evaluate_every", "evaluate_batches", "checkpoint_minutes",
-    "keep", "tensorboard", "recompute",
+    "keep", "tensorboard", "recompute", "baselines", "sharding",
 )  # fmt: skip
 
 
@@ -30,6 +30,8 @@ class TrainingConfig(Config):
     # A class with several options to choose from lists their names here.
     optimizer: ClassVar[str] = "adamw"
     average_after: ClassVar[int] = 5
+    average_share: ClassVar[float] = 0.0
+    sharding: ClassVar[str] = "none"
     # What `precision: auto` means on a CPU with bfloat16 instructions.
     fast_cpu_precision: ClassVar[str] = "fp32"
 
@@ -158,6 +160,9 @@ class PretrainingConfig(TrainingConfig):
         0.7, "Exponent of language sampling in a mix: 1 proportional, 0 uniform.", 0, 1
     )
     recompute: bool = option(False, "Activation checkpointing: less memory, a third more time.")
+    sharding: Literal["none", "full"] = option(  # type: ignore[misc]
+        "none", "Several processes: full divides weights and optimizer among them (FSDP)."
+    )
 
 
 # Learning rates that worked well in runs of minutes to hours; base and large as published.

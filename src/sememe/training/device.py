@@ -238,14 +238,18 @@ class Validation:
         objective.eval()
         try:
             with torch.no_grad():
-                for number in range(processes.rank, self.num_batches, processes.size):
-                    prepared, counts = self._part(objective, number)
+                # Every process computes as many, because divided weights are gathered by all.
+                for first in range(0, self.num_batches, processes.size):
+                    number = first + processes.rank
+                    prepared, counts = self._part(objective, min(number, self.num_batches - 1))
                     shares = {
                         name: torch.tensor(max(1.0, count), device=device)
                         for name, count in counts.items()
                     }
-                    totals.add(objective(to_device(prepared, device), shares)[1])
-                    totals.add_counts(counts)
+                    metrics = objective(to_device(prepared, device), shares)[1]
+                    if number < self.num_batches:
+                        totals.add(metrics)
+                        totals.add_counts(counts)
         finally:
             objective.train(was_training)
         summed = processes.sum(list(totals.counts.values()))

@@ -1,19 +1,23 @@
-"""Several processes started by `torchrun`: rank, sums over all, decisions by one.
+"""Several processes started by `torchrun` or a cluster: rank, sums over all, decisions by one.
 
 PyTorch is imported only if there are several: word vectors are trained without it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sememe.machine import torchrun_ranks
+from sememe.errors import MissingExtraError, OptionError
+from sememe.machine import available_cores, torchrun_ranks
 
 if TYPE_CHECKING:
     import torch
+
+    from sememe.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,17 @@ class Processes:
     rank: int = 0
     size: int = 1
     local_rank: int = 0
+    local_size: int = 1  # processes on this machine
 
     @property
     def is_main(self) -> bool:
         """Whether this process writes files and prints."""
         return self.rank == 0
+
+    @property
+    def cores(self) -> int:
+        """The cores of this process, if those of the machine are divided."""
+        return max(1, available_cores() // self.local_size)
 
     def sum(self, numbers: Sequence[float]) -> list[float]:
         """Sum values over all processes, on the CPU."""
@@ -62,9 +72,37 @@ class Processes:
         )
 
 
+def check_division(config: TrainingConfig, num_processes: int) -> None:
+    """Raise an error for a training that this many processes cannot divide among them."""
+    if config.batch_size < config.accumulate * num_processes:
+        raise OptionError(
+            f"batch_size ({config.batch_size}) is smaller than the parts of a step: "
+            f"accumulate ({config.accumulate}) × processes ({num_processes})."
+        )
+    if config.sharding == "none":
+        return
+    try:
+        from torch import distributed
+        from torch.distributed.checkpoint import HuggingFaceStorageWriter  # noqa: F401
+        from torch.distributed.fsdp import fully_shard  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            "sharding full needs PyTorch 2.8 or newer with torch.distributed: pip install -U torch."
+        ) from None
+    # The last worker that a cluster has left goes on alone.
+    if num_processes == 1 and not distributed.is_initialized():
+        raise OptionError(
+            "sharding full divides a network among several processes, and this is one: start more "
+            "with torchrun or --cluster, or use sharding none."
+        )
+
+
 def this_process() -> Processes:
-    """Read this process's rank from torchrun's environment variables."""
-    return Processes(*torchrun_ranks())
+    """Read this process's rank from the environment variables of torchrun and of Ray Train."""
+    processes = Processes(*torchrun_ranks())
+    local_size = os.environ.get("LOCAL_WORLD_SIZE", "")
+    is_one = processes.size == 1 or not local_size.isdecimal()
+    return processes if is_one else replace(processes, local_size=max(1, int(local_size)))
 
 
 @contextmanager

@@ -48,11 +48,14 @@ class Extent(NamedTuple):
     planned: int
     turns: tuple[tuple[int, float, int], ...] = ()
 
-    def place(self, step: int) -> float:
-        """The position of a step in the schedule, whose rest is stretched from a correction on."""
+    def place(self, step: int, delay: int = 0) -> float:
+        """The position of a step in the schedule, whose rest is stretched from a correction on.
+
+        With a delay, a correction counts only that many steps later.
+        """
         # Later corrections do not change it by a bit: a run resumed before them did not know them.
         for turn, low, num_steps in reversed(self.turns):
-            if turn <= step:
+            if turn + delay <= step:
                 return low + (step - turn) / (num_steps - turn) * (self.planned - low)
         return step
 
@@ -159,10 +162,11 @@ PLAN = "plan.json"
 
 
 class Beginning(NamedTuple):
-    """What a run fixes before its first step: its length, and the precision chosen by auto."""
+    """What a run fixes before its first step: its length, the precision, the parts of a step."""
 
     extent: Extent
     precision: str  # empty if an earlier version did not record it
+    accumulate: int = 0  # the parts of a step; 0: those of the options
 
 
 def kept_beginning(keeper: Checkpoints, plan: dict[str, Any]) -> Beginning | None:
@@ -180,7 +184,9 @@ def kept_beginning(keeper: Checkpoints, plan: dict[str, Any]) -> Beginning | Non
         planned = kept.get("planned", kept["num_steps"])
         turns = tuple((int(at), float(low), int(end)) for at, low, end in kept.get("turns", ()))
         extent = Extent(int(kept["num_steps"]), int(kept["period"]), int(planned), turns)
-        beginning = Beginning(extent, str(kept.get("precision", "")))
+        beginning = Beginning(
+            extent, str(kept.get("precision", "")), int(kept.get("accumulate", 0))
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ArtifactError(f"{place} is damaged: start again without resume.") from None
     check_plan(place, kept.get("plan"), plan)
@@ -224,7 +230,10 @@ def correct_extent(loop: Loop) -> None:
 def _keep(loop: Loop, extent: Extent) -> None:
     run = loop.run
     if run.keeper is not None and run.processes.is_main:
-        fixed = {**extent._asdict(), "precision": loop.precision, "plan": run.plan}
+        fixed = {
+            **extent._asdict(), "precision": loop.precision, "accumulate": loop.num_parts,
+            "plan": run.plan,
+        }  # fmt: skip
         write_json(run.keeper.folder / PLAN, fixed | {"checksum": _checksum(fixed)})
 
 

@@ -20,16 +20,20 @@ from typing import Any
 
 import torch
 
-from sememe.errors import ArtifactError, DivergedError, OptionError
+from sememe.errors import ArtifactError, DivergedError
 from sememe.machine import is_busy
 from sememe.progress import History
 from sememe.storage.checkpoints import HISTORY, read_state
+from sememe.training.averaging import averaged, begins_averaging, end_averaged
 from sememe.training.device import BatchPart, explained_memory, fed, own_parts, reproducible
+from sememe.training.distributed import check_division
 from sememe.training.duration import Beginning, Extent, correct_extent, fixed_extent, kept_beginning
+from sememe.training.memory import LIMITED, parts_that_fit
 from sememe.training.objective import Totals
-from sememe.training.optimizers import averaged, begins_averaging, end_averaged, rate_at
+from sememe.training.optimizers import rate_at
 from sememe.training.run import Recorder, Stepper, TrainingRun, events_in
-from sememe.training.weights import read_weights, write_state
+from sememe.training.sharding import local
+from sememe.training.weights import read_weights, write_divided, write_state, write_weights
 
 # A cluster that reclaims a machine sends SIGTERM first.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -39,7 +43,7 @@ class Interruption:
     """Notes a request to stop, by the user or the machine; a second one stops at once."""
 
     def __init__(self) -> None:
-        self.is_asked = False
+        self._is_asked = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interruption:
@@ -54,12 +58,21 @@ class Interruption:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.is_asked:
+        if self._is_asked:
             raise KeyboardInterrupt
-        self.is_asked = True
+        self._is_asked = True
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether to stop after this step."""
+        stops = STOPS.get()
+        return self._is_asked or (stops is not None and stops())
 
 
 _TRIED = 2  # steps with each number of threads, on a busy machine
+# Batches are prepared before their step: what they depend on is known this many steps before.
+_AHEAD = 32
+_PHASES = 10  # of a schedule, which a measurement of the speed goes through
 _RECORDS = 200  # approximate number of records per run
 # Minimum number of steps between two records, by kind of device: a record waits for a GPU, which
 # then waits for the next step.
@@ -67,6 +80,8 @@ LEAST_PERIOD = {"cuda": 5}
 
 # What to do with a training that is ready, instead of training: `rate_search` stops it there.
 INSTEAD: ContextVar[Callable[[Loop], None] | None] = ContextVar("instead", default=None)
+# Says whether to stop where no signal arrives: in the worker of a cluster.
+STOPS: ContextVar[Callable[[], bool] | None] = ContextVar("stops", default=None)
 
 
 class Loop:
@@ -74,7 +89,7 @@ class Loop:
 
     def __init__(self, objective: Any, run: TrainingRun) -> None:
         config = run.config
-        self.run, self.config, self.objective = run, config, objective
+        self.run, self.config = run, config
         self.extent, self.step = Extent(0, 0, 0), 0
         self.recorder = Recorder(
             objective.counted_by, run.processes, watches_rises=run.watches_rises, shown=run.shown
@@ -85,7 +100,34 @@ class Loop:
         begun_in = self.begun.precision if self.begun is not None else ""
         self.stepper = Stepper(objective, run, self.recorder, begun_in)
         self.device = self.stepper.device
+        # The parts of a step on this process: those of the options, or as many as memory needs.
+        self.num_parts = config.accumulate
+        if self.begun is not None and self.begun.accumulate:
+            self.num_parts = self.begun.accumulate
         self.interruption = Interruption()
+        self.guide_source()
+
+    def guide_source(self) -> None:
+        """Let batches that change over a run know how much is done, and the parts of a step."""
+        follow = getattr(self.run.source, "follow", None)
+        if follow is not None:
+            follow(self._done, self.num_parts * self.run.processes.size)
+
+    def _done(self, step: int) -> float:
+        """The fraction of the run that is done before a step, as far as batches need it."""
+        if not self.extent.planned:  # the speed is being measured: all phases in turn
+            return (step % _PHASES + 0.5) / _PHASES
+        return self.extent.place(step, _AHEAD) / self.extent.planned
+
+    @property
+    def objective(self) -> Any:
+        """What is trained: the given objective, or with sharding its divided copy."""
+        return self.stepper.objective
+
+    @property
+    def num_threads(self) -> int:
+        """The threads of this process: `workers`, or its part of the cores."""
+        return self.config.workers or self.run.processes.cores
 
     @property
     def num_steps(self) -> int:
@@ -105,13 +147,9 @@ class Loop:
     def train(self) -> History:
         """Do all remaining steps, and return the metrics of the entire run."""
         run = self.run
-        if self.config.batch_size < self.config.accumulate * run.processes.size:
-            raise OptionError(
-                f"batch_size ({self.config.batch_size}) is smaller than the parts of a step: "
-                f"accumulate ({self.config.accumulate}) × processes ({run.processes.size})."
-            )
+        check_division(self.config, run.processes.size)
         with (
-            reproducible(self.device, self.precision, self.config.num_workers),
+            reproducible(self.device, self.precision, self.num_threads),
             explained_memory(self.config),
             self.interruption,
             events_in(self.config.tensorboard if run.processes.is_main else "") as writer,
@@ -120,6 +158,9 @@ class Loop:
             self.stepper.start()
             if (instead := INSTEAD.get()) is not None:
                 instead(self)
+            if self.begun is None and self.device.type in LIMITED and run.processes.size == 1:
+                # Several processes would wait for the one that failed.
+                parts_that_fit(self, _PHASES)
             self._compare_threads()
             found = run.keeper.latest() if run.keeper is not None and run.resume else None
             self.extent = fixed_extent(self)
@@ -131,11 +172,12 @@ class Loop:
             end_averaged(self.stepper.optimizer)
             if run.best is not None:
                 run.best.restore(self.objective)
+            self.stepper.finish()
         return self.history
 
     def _compare_threads(self) -> None:
         """On a busy machine, try one thread, and say so if it is faster than several."""
-        num_threads = self.config.num_workers
+        num_threads = self.num_threads
         is_alone = self.device.type == "cpu" and self.run.processes.size == 1
         if not is_alone or num_threads == 1 or not is_busy():
             return
@@ -161,10 +203,7 @@ class Loop:
 
         At the end of the block the weights are restored.
         """
-        kept = {
-            name: tensor.to("cpu", copy=True)
-            for name, tensor in self.objective.state_dict().items()
-        }
+        kept = [local(own).to("cpu", copy=True) for own in self.objective.state_dict().values()]
         self.stepper.renew(self.num_steps)
         try:
             with self._batches() as batches:
@@ -181,7 +220,9 @@ class Loop:
 
                 yield step
         finally:
-            self.objective.load_state_dict(kept)
+            with torch.no_grad():
+                for own, before in zip(self.objective.state_dict().values(), kept, strict=True):
+                    local(own).copy_(before)
 
     def _guarded(self) -> None:
         """Run the steps; add the step and advice to a divergence error."""
@@ -218,10 +259,10 @@ class Loop:
     @contextmanager
     def _batches(self) -> Iterator[Iterator[list[BatchPart]]]:
         """The parts of every step from the current one on."""
-        source, processes, accumulate = self.run.source, self.run.processes, self.config.accumulate
+        source, processes, num_parts = self.run.source, self.run.processes, self.num_parts
 
         def make(step: int) -> list[BatchPart]:
-            return own_parts(source, self.objective, step, accumulate, processes)
+            return own_parts(source, self.objective, step, num_parts, processes)
 
         with fed(make, range(self.step, 1 << 62), self.device) as batches:
             yield batches
@@ -261,11 +302,11 @@ class Loop:
                 if self.run.best is not None:
                     self.run.best.look(metrics, step, self.objective)
             self.recorder.pause()
-        # Without validations there is no measure of progress.
-        is_late = self.run.validation is None and 2 * self.extent.place(step) >= self.extent.planned
+        done = self.extent.place(step) / self.extent.planned
         if begins_averaging(
-            self.stepper.optimizer, self.history, self.config.average_after, is_late
-        ):
+            self.stepper.optimizer, self.config, self.history, done=done,
+            has_validation=self.run.validation is not None,
+        ):  # fmt: skip
             self.run.reporter.note(f"Averaging the weights from step {step:,} on.")
 
     def _is_stalled(self) -> bool:
@@ -300,11 +341,19 @@ class Loop:
             "step": self.step, "plan": self.run.plan, "records": self.recorder.to_dict(),
             "scaler": self.stepper.scaler.state_dict(),
         }  # fmt: skip
-        if self.run.keeper is not None and self.run.processes.is_main:
-            with self.run.keeper.write(self.step) as folder:
+        keeper, processes, stepper = self.run.keeper, self.run.processes, self.stepper
+        if keeper is not None and processes.is_main:
+            with keeper.write(self.step) as folder:
+                write = write_weights
+                if stepper.is_divided:
+                    write = write_divided
+                    processes.decided(folder)
+                write(folder, self.objective, stepper.optimizer)
                 if self.run.best is not None:
                     state["best"] = self.run.best.write(folder)
-                write_state(folder, self.objective, self.stepper.optimizer, state, self.history)
+                write_state(folder, state, self.history)
+        elif keeper is not None and stepper.is_divided:
+            write_divided(processes.decided(None), self.objective, stepper.optimizer)
         self.recorder.pause()
 
     def _restore(self, found: Path) -> None:

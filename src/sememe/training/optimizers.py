@@ -1,22 +1,17 @@
-"""AdamW as the papers use it, or averaged SGD, and the learning rate as a function of the step.
+"""The optimizer of a training, its groups of parameters, and the learning rate of a step.
 
-Weights decay, biases and norm gains do not. NT-ASGD (Merity et al. 2018, section 4) starts as plain
-SGD at a constant learning rate. When the validation loss is no better than some validations ago, it
-starts to average the weights over all further steps; the average is validated, and becomes the
-result. It is part of the optimizer's state, so a resumed run is bit-identical.
+AdamW as the papers use it, Muon, or averaged SGD. Weights decay, biases and norm gains do not.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import torch
-from torch import nn, optim
+from torch import Tensor, nn, optim
 
-from sememe.progress import History
+from sememe.training.averaging import AdamW, AveragedSGD
 from sememe.training.config import TrainingConfig
+from sememe.training.muon import IS_MUON, PARTS, Muon
 
 # The highest rate of a slanted schedule divided by its lowest.
 RATIO = 32
@@ -47,84 +42,6 @@ def rate_at(step: float, num_steps: int, config: TrainingConfig) -> float:
     else:
         return config.learning_rate
     return config.learning_rate * (low + (1 - low) * share)
-
-
-MEAN, COUNT = "mean", "step"
-
-
-class AveragedSGD(optim.SGD):
-    """SGD that averages its weights from `begin_averaging` on; equals ASGD with λ = 0."""
-
-    def begin_averaging(self) -> None:
-        """Average the weights after each step from now on."""
-        for parameter in chain.from_iterable(group["params"] for group in self.param_groups):
-            self.state[parameter] = {
-                MEAN: parameter.detach().clone(),
-                COUNT: torch.zeros((), device=parameter.device),
-            }
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
-        """Update the weights, then the averages."""
-        result = super().step(closure)
-        for parameter, own in self.state.items():
-            if MEAN in own:
-                own[COUNT] += 1
-                own[MEAN].lerp_(parameter, 1 / own[COUNT])
-        return result
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Swap the weights and their averages; a second call swaps them back."""
-        for parameter, own in self.state.items():
-            # Before the first step there is nothing to average.
-            if MEAN in own and own[COUNT] > 0:
-                kept = parameter.clone()
-                parameter.copy_(own[MEAN])
-                own[MEAN].copy_(kept)
-
-
-@contextmanager
-def averaged(optimizer: optim.Optimizer) -> Iterator[None]:
-    """Swap the averages in for the weights during the block, if there are any."""
-    if not isinstance(optimizer, AveragedSGD):
-        yield
-        return
-    optimizer.swap()
-    try:
-        yield
-    finally:
-        optimizer.swap()
-
-
-def begins_averaging(
-    optimizer: optim.Optimizer, history: History, patience: int, is_late: bool
-) -> bool:
-    """Start averaging, if enabled, when validation stops improving or the run is near its end.
-
-    Returns whether averaging starts here.
-    """
-    if not isinstance(optimizer, AveragedSGD):
-        return False
-    if any(MEAN in own for own in optimizer.state.values()):  # begun already
-        return False
-    losses = [one["validation_loss"] for one in history if "validation_loss" in one]
-    if not is_late and not is_stuck(losses, patience):
-        return False
-    optimizer.begin_averaging()
-    return True
-
-
-def is_stuck(losses: Sequence[float], patience: int) -> bool:
-    """Whether the last loss is above the lowest of all but the last `patience` losses."""
-    *before, last = [loss if math.isfinite(loss) else math.inf for loss in losses] or [math.inf]
-    return len(before) > patience and last > min(before[: len(before) - patience])
-
-
-def end_averaged(optimizer: optim.Optimizer) -> None:
-    """Leave the averages as the weights, if there are any."""
-    if isinstance(optimizer, AveragedSGD):
-        optimizer.swap()
 
 
 class RateGroup(NamedTuple):
@@ -161,23 +78,50 @@ def parameter_groups(
     return found
 
 
+def block_matrices(module: nn.Module) -> dict[Tensor, int]:
+    """The matrices of the blocks of a network, with the number of matrices that each consists of.
+
+    Tables and heads are not among them: their rows belong to tokens and classes.
+    """
+    return {
+        layer.weight: getattr(layer, "num_parts", 1)
+        for name, layer in module.named_modules(remove_duplicate=False)
+        if isinstance(layer, nn.Linear) and ".blocks." in f".{name}"
+    }
+
+
+def _split_for_muon(
+    groups: list[dict[str, Any]], matrices: dict[Tensor, int]
+) -> list[dict[str, Any]]:
+    """The same groups, with the matrices of the blocks in groups of their own."""
+    found = []
+    for group in groups:
+        own = [parameter for parameter in group["params"] if parameter in matrices]
+        others = [parameter for parameter in group["params"] if parameter not in matrices]
+        parts = [matrices[parameter] for parameter in own]
+        found.append({**group, "params": others})
+        if own:
+            found.append({**group, "params": own, IS_MUON: True, PARTS: parts})
+    return found
+
+
 def make_optimizer(
     module: nn.Module, config: TrainingConfig, groups: Sequence[RateGroup] | None = None
 ) -> optim.Optimizer:
     """AdamW (Loshchilov & Hutter 2019), fused over the parameters of each group.
 
-    Or, if the options say so, SGD that averages its weights in the end.
+    Or, if the options say so, Muon for the matrices of blocks, or SGD that averages its weights.
     """
     own = parameter_groups(module, config.weight_decay, groups)
     if config.optimizer == "asgd":
         return AveragedSGD([group for group in own if group["params"]], lr=config.learning_rate)
-    return optim.AdamW(
-        own,
-        lr=config.learning_rate,
-        betas=(0.9, config.beta2),
-        eps=config.epsilon,
-        fused=True,
-    )
+    options: dict[str, Any] = {
+        "lr": config.learning_rate, "betas": (0.9, config.beta2), "eps": config.epsilon,
+        "fused": True,
+    }  # fmt: skip
+    if config.optimizer == "muon":
+        return Muon(_split_for_muon(own, block_matrices(module)), **options)
+    return AdamW(own, **options)
 
 
 def set_rates(optimizer: optim.Optimizer, step: int, rate: float) -> None:

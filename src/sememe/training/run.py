@@ -30,6 +30,7 @@ from sememe.training.device import (
 from sememe.training.distributed import Processes
 from sememe.training.objective import TOKENS, Totals, TrainingSource
 from sememe.training.optimizers import RateGroup, make_optimizer, rest, set_rates
+from sememe.training.sharding import divided, take_back, whole
 from sememe.training.weights import Best
 
 
@@ -214,8 +215,11 @@ class Stepper:
         self, objective: Any, run: TrainingRun, recorder: Recorder, begun_in: str = ""
     ) -> None:
         """`begun_in` is the precision of a resumed run; a new one follows its options."""
-        self.objective, self.run, self.recorder = objective, run, recorder
+        # With sharding, `objective` is a divided copy from `start` on, `whole` the given one.
+        self.objective = self.whole = objective
+        self.run, self.recorder = run, recorder
         self.config, self.processes = run.config, run.processes
+        self.is_divided = self.config.sharding == "full"
         self.device = choose_device(self.config.device, self.processes.local_rank)
         self._usual = self.precision = choose_precision(
             self.config.precision, self.device, self.config.fast_cpu_precision
@@ -223,10 +227,14 @@ class Stepper:
         if begun_in:
             self.precision = resumed_precision(begun_in, self.device)
         self.norm: torch.Tensor | None = None  # of the last gradient, if it is measured
+        self._marks_steps = False  # whether CUDA graphs are told where a step begins
 
     def start(self) -> None:
-        """Move the objective to its device."""
-        self.objective.to(self.device)
+        """Move the objective to its device, or its parts to those of all processes."""
+        if self.is_divided:
+            self.objective = divided(self.whole, self.device, self.processes)
+        else:
+            self.objective.to(self.device)
         self.objective.precision = TYPES[self.precision]
         self.objective.train()
         is_gpu = self.device.type == "cuda"
@@ -240,7 +248,20 @@ class Stepper:
         if self.config.compile == "yes" or (self.config.compile == "auto" and is_gpu):
             self.run.reporter.note("Compiling the network.")
             self.objective.compile()
-        self.module = self.processes.wrap(self.objective, self.device)
+        if self.config.compile == "step":  # which the options of a few models have
+            self.run.reporter.note("Compiling the whole step.")
+            self._marks_steps = is_gpu
+            # On a GPU it is recorded as a CUDA graph, which is launched as one.
+            how = {"mode": "reduce-overhead"} if is_gpu else {}
+            self.objective.compile_step(self.config.length, **how)
+        self.module: Any = self.objective
+        if not self.is_divided:
+            self.module = self.processes.wrap(self.objective, self.device)
+
+    def finish(self) -> None:
+        """Give the given objective the weights, if a divided copy has been trained."""
+        if self.is_divided:
+            take_back(self.whole, self.objective)
 
     def renew(self, num_steps: int) -> None:
         """Create a fresh optimizer."""
@@ -264,9 +285,13 @@ class Stepper:
         for index, part in enumerate(parts):
             number = index * processes.size + processes.rank
             seed_device(self.device, stream_key(self.config.seed, _DROPOUT, step, number) >> 1)
-            # Gradients are exchanged between processes once per step.
-            is_alone = processes.size == 1 or index == len(parts) - 1
-            waits: Any = nullcontext() if is_alone else self.module.no_sync()  # type: ignore[operator]
+            # Gradients are exchanged between processes once per step. With sharding they are
+            # exchanged after every part, so that no process holds all of them.
+            is_last = index == len(parts) - 1
+            is_alone = processes.size == 1 or self.is_divided or is_last
+            waits: Any = nullcontext() if is_alone else self.module.no_sync()
+            if self._marks_steps:
+                torch.compiler.cudagraph_mark_step_begin()
             with torch.set_grad_enabled(learns), waits:
                 loss, metrics = self.module(to_device(part.prepared, self.device), shares)
                 if learns:
@@ -281,7 +306,7 @@ class Stepper:
         rest(self.optimizer, step)
         if self.config.clip:
             self.scaler.unscale_(self.optimizer)
-            self.norm = torch.nn.utils.clip_grad_norm_(self._trained, self.config.clip)
+            self.norm = whole(torch.nn.utils.clip_grad_norm_(self._trained, self.config.clip))
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)

@@ -19,6 +19,15 @@ from sememe.progress import History
 from sememe.storage.checkpoints import HISTORY, STATE
 from sememe.storage.folder import write_json
 from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.training.averaging import COUNT
+from sememe.training.sharding import (
+    PARTS,
+    divided_like,
+    local,
+    read_parts,
+    sizes_in_parts,
+    write_parts,
+)
 
 
 def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -46,8 +55,8 @@ def take_weights(module: nn.Module, kept: Mapping[str, torch.Tensor], place: str
     for name, tensor in weights_of(module).items():
         if name not in kept or kept[name].shape != tensor.shape:
             raise ArtifactError(f"{place} is of another network: {name} differs.")
-        check_finite(kept[name], name, place)
-        tensor.copy_(kept[name])
+        check_finite(local(kept[name]), name, place)
+        tensor.copy_(divided_like(kept[name], tensor))
 
 
 def check_finite(tensor: torch.Tensor, name: str, place: object) -> None:
@@ -174,29 +183,65 @@ def _moments(module: nn.Module, optimizer: optim.Optimizer) -> dict[str, torch.T
     return found
 
 
-def write_state(
-    folder: Path,
-    module: nn.Module,
-    optimizer: optim.Optimizer,
-    state: dict[str, Any],
-    history: History,
-) -> None:
-    """Fill a checkpoint folder."""
+def write_weights(folder: Path, module: nn.Module, optimizer: optim.Optimizer) -> None:
+    """Write the weights and the optimizer to a checkpoint."""
     write_tensors(folder / _WEIGHTS, arrays_of(weights_of(module)))
     write_tensors(folder / _OPTIMIZER, arrays_of(_moments(module, optimizer)))
+
+
+def write_divided(folder: Path, module: nn.Module, optimizer: optim.Optimizer) -> None:
+    """Write the parts of them that this process keeps; every process calls it."""
+    write_parts(folder, weights_of(module) | _moments(module, optimizer))
+
+
+def write_state(folder: Path, state: dict[str, Any], history: History) -> None:
+    """Write the state and the metrics to a checkpoint."""
     write_json(folder / STATE, state)
     history.save(folder / HISTORY)
 
 
 def read_weights(folder: Path, module: nn.Module, optimizer: optim.Optimizer) -> None:
-    """Restore the weights and the optimizer from a checkpoint."""
-    take_weights(module, tensors_in(folder / _WEIGHTS), f"The checkpoint {folder}")
+    """Restore the weights and the optimizer from a checkpoint, whatever wrote it."""
     parameters = dict(module.named_parameters())
-    for name, value in tensors_in(folder / _OPTIMIZER).items():
-        owner, _, key = name.rpartition(":")
-        if owner not in parameters:
-            raise ArtifactError(f"The checkpoint {folder} is of another network: it has {owner}.")
-        own = value.reshape(()) if key == "step" else value
-        if own.numel() != 1 and own.shape != parameters[owner].shape:  # compiled code trusts shapes
+    if (folder / PARTS).is_dir():
+        kept, moments = _read_divided(folder, module, parameters)
+    else:
+        kept, moments = tensors_in(folder / _WEIGHTS), tensors_in(folder / _OPTIMIZER)
+    take_weights(module, kept, f"The checkpoint {folder}")
+    for name, value in moments.items():
+        key = name.rpartition(":")[2]
+        parameter = _owner(name, parameters, folder)
+        if value.numel() == 1 and key in ("step", COUNT):
+            # On the CPU, where the averages are counted.
+            device = parameter.device if key == "step" else torch.device("cpu")
+            optimizer.state[parameter][key] = value.reshape(()).to(device)
+            continue
+        if value.numel() != 1 and value.shape != parameter.shape:  # compiled code trusts shapes
             raise ArtifactError(f"The checkpoint {folder} is damaged: {name} has another shape.")
-        optimizer.state[parameters[owner]][key] = own.to(parameters[owner].device)
+        optimizer.state[parameter][key] = divided_like(value.to(parameter.device), parameter)
+
+
+def _read_divided(
+    folder: Path, module: nn.Module, parameters: Mapping[str, nn.Parameter]
+) -> tuple[Weights, Weights]:
+    """The weights and the optimizer's moments of a divided checkpoint, divided as they are here."""
+    own, tensors = weights_of(module), {}
+    for name, size in sizes_in_parts(folder).items():
+        like = _owner(name, parameters, folder) if ":" in name else own.get(name)
+        if like is not None and like.shape == size:
+            tensors[name] = torch.empty_like(like.detach())
+        else:
+            tensors[name] = torch.empty(size)
+    read_parts(folder, tensors)
+    return tuple(
+        {name: one for name, one in tensors.items() if (":" in name) == is_moment}
+        for is_moment in (False, True)
+    )  # type: ignore[return-value]
+
+
+def _owner(name: str, parameters: Mapping[str, nn.Parameter], folder: Path) -> nn.Parameter:
+    """The parameter that a moment belongs to."""
+    owner = name.rpartition(":")[0]
+    if owner not in parameters:
+        raise ArtifactError(f"The checkpoint {folder} is of another network: it has {owner}.")
+    return parameters[owner]

@@ -153,11 +153,17 @@ KIND, FORMAT = "vectors", 1
 TENSORS = "model.safetensors"
 
 
-def save_folder(vectors: WordVectors, folder: Path) -> None:
-    """Write `vectors` to `folder` atomically."""
+def save_folder(
+    vectors: WordVectors,
+    folder: Path,
+    *,
+    about: Mapping[str, Any] | None = None,
+    more: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Write `vectors` to `folder` atomically, with more metadata and tensors if given."""
     check_replaceable(folder, KIND)
     manifest: dict[str, Any] = {"kind": KIND, "format": FORMAT}
-    manifest |= {"words": len(vectors), "dim": vectors.dim}
+    manifest |= {"words": len(vectors), "dim": vectors.dim, **(about or {})}
     if vectors.has_text_settings:
         manifest["text"] = vectors.text.to_dict()
     if isinstance(vectors, SubwordVectors):
@@ -170,7 +176,7 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
         manifest["data"] = {**vectors.data, "base": {"kind": vectors.kind}}
     tensors |= vectors.vocabulary.to_tensors()
     with write_folder(folder) as scratch:
-        write_tensors(scratch / TENSORS, tensors)
+        write_tensors(scratch / TENSORS, {**tensors, **(more or {})})
         write_manifest(scratch, manifest)
         if vectors._index is not None:
             vectors._index.save(ApproximateIndex.path_in(scratch, vectors.vectors))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -21,6 +22,7 @@ from sememe.vectors.lookup import Match, find_match
 from sememe.vectors.search import ApproximateIndex, Found, Query, Terms, as_terms, make_query
 
 Method = Literal["add", "mul"]
+_DEFAULT_TEXT = TextSettings()
 _NUM_SPELLED = 10_000  # words that show whether all are in lower case
 
 
@@ -160,7 +162,7 @@ class WordVectors(Model):
     @property
     def text(self) -> TextSettings:
         """How texts are split into words; by default as for English."""
-        return self._text or TextSettings()
+        return self._text or _DEFAULT_TEXT
 
     @text.setter
     def text(self, text: TextSettings) -> None:
@@ -236,18 +238,52 @@ class WordVectors(Model):
         if pool not in ("mean", "max"):
             raise OptionError(f"Word vectors are pooled by mean or max, not by {pool!r}.")
         _check_layers(layers)
+        if pool == "mean" and self.embeds_ids:
+            return self._mean_rows(self.token_ids(texts))
         found_ND = np.zeros((len(texts), self.dim), np.float32)
-        cut = self._segment(texts)
-        if pool == "mean" and not self.has_subwords and not self.is_one_hot:
-            from sememe.vectors.kernels import mean_rows
-
-            ids = np.array([self.vocabulary.find(word) for own in cut for word in own], np.int32)
-            ends = np.cumsum([len(own) for own in cut], dtype=np.int64)
-            mean_rows(ends, ids, self.vectors.reshape(-1), self.dim, found_ND)
-            return found_ND
-        for row_D, words in zip(found_ND, cut, strict=True):
+        for row_D, words in zip(found_ND, self._segment(texts), strict=True):
             if words:
                 row_D[:] = self[words].mean(0) if pool == "mean" else self[words].max(0)
+        return found_ND
+
+    @property
+    def embeds_ids(self) -> bool:
+        """Whether the ids of its words determine the vector of a text."""
+        return not self.has_subwords and not self.is_one_hot
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of the words of each text; -1 for unknown words."""
+        from sememe.text.stream import cut_texts
+
+        self.check_list(texts)
+        find = self.vocabulary.find
+        return [
+            [find(word) for sentence in sentences for word in sentence]
+            for sentences in cut_texts(texts, self.text)
+        ]
+
+    def embed_token_ids(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """The mean over the known words of each text given as ids; -1 is an unknown word."""
+        if not self.embeds_ids:
+            raise OptionError("These vectors take texts, not token ids.")
+        num = len(self)
+        for own in ids:
+            if len(own) and not (min(own) >= -1 and max(own) < num):
+                word_id = next(one for one in own if not -1 <= one < num)
+                raise OptionError(
+                    f"Token id {word_id} does not exist: ids are 0 to {num - 1:,}, "
+                    "and -1 for an unknown word."
+                )
+        return self._mean_rows(ids)
+
+    def _mean_rows(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        from sememe.vectors.kernels import mean_rows
+
+        found_ND = np.zeros((len(ids), self.dim), np.float32)
+        known = [[word_id for word_id in own if word_id >= 0] for own in ids]
+        ends = np.fromiter(accumulate(map(len, known)), np.int64, len(known))
+        rows = np.fromiter(chain.from_iterable(known), np.int32, ends[-1] if len(ends) else 0)
+        mean_rows(ends, rows, self.vectors.reshape(-1), self.dim, found_ND)
         return found_ND
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:

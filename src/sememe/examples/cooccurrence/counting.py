@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from sememe.examples.cooccurrence.kernels import (
     place_words,
     tally_words,
 )
+from sememe.executor import Executor, cluster
 from sememe.machine import available_cores, in_order
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import scratch_folder, write_errors
@@ -68,6 +70,9 @@ def count_pairs(
     """
 
     num_words = min(num_words, len(store.vocabulary))
+    if (executor := cluster()) is not None:
+        yield from _count_on(executor, store, num_words, settings, memory, scratch, progress)
+        return
     plan = make_plan(store, num_words, settings, memory, workers)
     with ThreadPoolExecutor(plan.workers) as pool:
         counter = RowCounter(num_words, settings, plan, pool)
@@ -78,6 +83,65 @@ def count_pairs(
         else:
             found = _count_at_once(counter, chunks, total, progress)
         yield from (_cells(rows, settings.unit) for rows in found)
+
+
+# A shard of text: large enough that most cells of its frequent words are found more than once.
+SHARD_TOKENS = 1 << 25
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """How the pairs of each shard of a store are counted into parts in new folders of `scratch`."""
+
+    store: Path
+    num_words: int
+    settings: PairSettings
+    scratch: Path
+    memory: int
+    cores: int
+
+    def __call__(self, sentences: range) -> tuple[list[Part], int]:
+        """Count the pairs of some sentences; also the number of their words."""
+        store = TokenStore.open(self.store)
+        plan = make_plan(
+            store, self.num_words, self.settings, self.memory, self.cores, sentences=sentences
+        )
+        # A task that is repeated must not meet what another one left, or still writes.
+        folder = Path(mkdtemp(prefix="shard", dir=self.scratch))
+        parts: list[Part] = []
+        num_words = 0
+        with ThreadPoolExecutor(plan.workers) as pool:
+            counter = RowCounter(self.num_words, self.settings, plan, pool)
+            chunks = read_chunks(store, self.num_words, self.settings.window, plan, sentences)
+            for rows in write_parts(counter, chunks, folder, parts):
+                num_words += rows.num_words
+        return parts, num_words
+
+
+def _count_on(
+    executor: Executor,
+    store: TokenStore,
+    num_words: int,
+    settings: PairSettings,
+    memory: int,
+    scratch: Path,
+    progress: Reporter,
+) -> Iterator[Cells]:
+    """Count each shard of the store in a task of its own, and add up the parts here."""
+    each = executor.memory or memory // executor.num_tasks
+    total = int(store.vocabulary.counts[:num_words].sum())
+    with scratch_folder(scratch, "pairs") as folder:
+        task = CountTask(store.path, num_words, settings, folder, each, executor.cores)
+        parts: list[Part] = []
+        with progress.task("counting pairs", total, "words") as shown:
+            for found, num in executor.map(task, store.sentence_shards(SHARD_TOKENS)):
+                parts += found
+                shown.update(shown.done + num, parts=str(len(parts)))
+        plan = make_plan(store, num_words, settings, memory, 0)
+        with ThreadPoolExecutor(plan.workers) as pool:
+            counter = RowCounter(num_words, settings, plan, pool)
+            for rows in _merge(counter, parts, progress):
+                yield _cells(rows, settings.unit)
 
 
 def _count_at_once(
@@ -108,9 +172,16 @@ class MemoryPlan:
 
 
 def make_plan(
-    store: TokenStore, num_words: int, settings: PairSettings, memory: int, workers: int
+    store: TokenStore,
+    num_words: int,
+    settings: PairSettings,
+    memory: int,
+    workers: int,
+    *,
+    sentences: range | None = None,
 ) -> MemoryPlan:
     """Divide `memory` bytes among threads, blocks of cells in flight and the chunk of text."""
+    sentences = range(len(store.sentence_ends)) if sentences is None else sentences
     workers = workers or available_cores()
     smallest = 8 * settings.window + 256  # entries of a chunk
 
@@ -132,7 +203,7 @@ def make_plan(
     rest = left_over(workers, num_cells)
     num_read = int(np.clip(rest // (8 * _TOKEN_BYTES), 32, _READ_AT_ONCE))
     num_entries = max((rest - num_read * _TOKEN_BYTES) // _ENTRY_BYTES, smallest)
-    needed = store.num_tokens + len(store.sentence_ends) + 3
+    needed = len(store.tokens_of(sentences)) + len(sentences) + 3
     is_whole = needed <= num_entries < 2**32
     return MemoryPlan(
         workers, needed if is_whole else min(num_entries, 2**32 - 1), num_read, num_cells, is_whole
@@ -164,13 +235,17 @@ class Chunk(NamedTuple):
 
 
 def read_chunks(
-    store: TokenStore, num_words: int, window: int, plan: MemoryPlan
+    store: TokenStore,
+    num_words: int,
+    window: int,
+    plan: MemoryPlan,
+    sentences: range | None = None,
 ) -> Iterator[Chunk]:
     """Pack the text into chunks; adjacent ones share the words that both need as context."""
 
     entries = np.empty(plan.num_entries, np.uint32)
     entries[0], first, num = END, 1, 1
-    for ids, ends in store.blocks(plan.num_read):
+    for ids, ends in store.blocks(plan.num_read, sentences):
         if num + len(ids) + len(ends) + 2 > len(entries):
             last = num - window
             yield Chunk(entries, first, last)
@@ -369,11 +444,18 @@ def count_in_parts(
     with scratch_folder(scratch, "pairs") as folder:
         parts: list[Part] = []
         with progress.task("counting pairs", total, "words") as task:
-            for chunk in chunks:
-                parts.append(Part(folder / f"{len(parts)}"))
-                for rows in parts[-1].write(counter.count(chunk), counter.num_words):
-                    task.update(task.done + rows.num_words, parts=str(len(parts)))
+            for rows in write_parts(counter, chunks, folder, parts):
+                task.update(task.done + rows.num_words, parts=str(len(parts)))
         yield from _merge(counter, parts, progress)
+
+
+def write_parts(
+    counter: RowCounter, chunks: Iterator[Chunk], folder: Path, parts: list[Part]
+) -> Iterator[RowSums]:
+    """Write each chunk as one more part, and yield its rows as they come."""
+    for chunk in chunks:
+        parts.append(Part(folder / f"{len(parts)}"))
+        yield from parts[-1].write(counter.count(chunk), counter.num_words)
 
 
 def _merge(counter: RowCounter, parts: list[Part], progress: Reporter) -> Iterator[RowSums]:

@@ -14,6 +14,7 @@ import numpy as np
 from sememe.errors import InputError
 from sememe.examples.batches import Batch, RowBatches, Split
 from sememe.examples.masking import kernels
+from sememe.examples.masking.cohesion import RULES, Rules, free_phrases, words_of
 from sememe.examples.masking.config import UNITS, MaskingConfig
 from sememe.examples.packing.rows import (
     Documents,
@@ -24,6 +25,7 @@ from sememe.examples.packing.rows import (
 )
 from sememe.text.characters import HAN
 from sememe.text.sources import read_utf8
+from sememe.tokens.subwords.tokenizer import UNUSED
 from sememe.tokens.vocabulary import read_only
 
 # Phrases are found in this many tokens at most, of documents spread over the text; words and pairs
@@ -95,16 +97,20 @@ def find_phrases(
     min_count: int = _MIN_COUNT,
     threshold: float = _THRESHOLD,
     passes: int = _PASSES,
+    rules: Rules = RULES,
 ) -> list[np.ndarray]:
-    """Ids of the word pairs that score above `threshold` (Mikolov et al. 2013b, 4).
+    """Ids of the word pairs that score above `threshold` (Mikolov et al. 2013b, 4), and free ones.
 
     Phrases found in one pass count as one word in the next, so that two passes find phrases of up
-    to four words.
+    to four words. Free phrases (see `cohesion`) hold together less, but occur in many contexts.
     """
     sample = _sampled(documents)
-    found: list[np.ndarray] = []
+    is_special_V = special_table(tokenizer) | _mark_table(tokenizer)
+    arrays = read_only(sample.ids), sample.word_starts, read_only(sample.sentence_ends)
+    words = words_of(*arrays, is_special_V)
+    found = [np.array(sample.ids[own]) for own in free_phrases(words, rules)]
     for _ in range(passes):
-        new = _find_pairs(sample, special_table(tokenizer), min_count, threshold)
+        new = _find_pairs(sample, is_special_V, min_count, threshold)
         if not new:
             break
         found += new
@@ -155,7 +161,10 @@ def special_table(tokenizer: Any) -> np.ndarray:
     return table
 
 
-_UNUSED = re.compile(r"\[unused\d+\]")
+def _mark_table(tokenizer: Any) -> np.ndarray:
+    """For each id, whether its token has neither letters nor digits."""
+    tokens = map(tokenizer.token, range(tokenizer.vocab_size))
+    return np.array([not any(map(str.isalnum, token)) for token in tokens], np.bool_)
 
 
 class Masker:
@@ -166,6 +175,7 @@ class Masker:
         self._is_special_V = special_table(tokenizer)
         self._replacements = _replacements(tokenizer)
         self._trie = _checked_units(documents, tokenizer, config)
+        self.rate = config.rate  # which a schedule may change
 
     def hide(
         self, examples: Examples, ids_BT: np.ndarray, lengths_B: np.ndarray
@@ -176,7 +186,7 @@ class Masker:
         shares = (config.mask_share, config.mask_share + config.random_share)
         num = kernels.hide_rows(
             documents.ids, documents.word_starts, examples.spans_N4, examples.keys_N, lengths_B,
-            UNITS.index(config.unit), config.rate,
+            UNITS.index(config.unit), self.rate,
             *(np.uint64(math.ceil(min(share, 1.0) * 2**32)) for share in shares),
             self._tokenizer.mask_id, self._replacements, self._is_special_V,
             self._tokenizer.is_continuation, self._trie, ids_BT, hidden, targets,
@@ -188,7 +198,7 @@ def _replacements(tokenizer: Any) -> np.ndarray:
     """The ids that may replace a masked token: all except special tokens."""
     special = tokenizer.special_ids
     ids = (index for index in range(tokenizer.vocab_size) if index not in special)
-    kept = [index for index in ids if not _UNUSED.fullmatch(tokenizer.token(index))]
+    kept = [index for index in ids if not UNUSED.fullmatch(tokenizer.token(index))]
     if not kept:
         raise InputError("The tokenizer has only special tokens.")
     return np.array(kept, np.int32)
@@ -260,6 +270,15 @@ class MaskedBatches(RowBatches):
         self._sequence = ExampleSequence(self._planner, seed, is_fixed=self.is_fixed)
 
     @property
+    def rate(self) -> float:
+        """The fraction of tokens to predict."""
+        return self._masker.rate
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        self._masker.rate = value
+
+    @property
     def rows_per_epoch(self) -> int:
         """Examples of the first epoch; the number of pairs varies a little between epochs."""
         return self._sequence.num_before(1)
@@ -268,6 +287,11 @@ class MaskedBatches(RowBatches):
     def num_trimmed(self) -> int:
         """Tokens that the pairs of the first epoch drop; other epochs drop others."""
         return self._planner.trimmed(0)
+
+    @property
+    def num_labelled(self) -> int:
+        """Pairs of the first epoch that have a next-sentence label; half of them are true."""
+        return self._planner.labelled(0)
 
     @property
     def single_share(self) -> float:

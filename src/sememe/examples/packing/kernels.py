@@ -185,20 +185,26 @@ def _pair(
     return num_own, False
 
 
+# A part that nothing follows could only get a false B, which would tell a network the answer: such
+# a row has no label, and only its masked tokens are learned.
+TRUE, FALSE, UNLABELLED = np.int8(1), np.int8(0), np.int8(-1)
+
+
 @kernel
 def plan_pairs(
     sentence_ends, document_ends, documents, first, last, order_key, plan_key, room, max_piece,
     short_limit, spans, is_next,
 ):  # fmt: skip
-    """Split documents into pairs (spans, is_next); returns (number of them, tokens trimmed off).
+    """Split documents into pairs (spans, is_next); returns how many, tokens trimmed off, labels.
 
     The documents are those at the places first … last of their random order; each has a stream of
     its own, so a part of the plan does not depend on the others. What passes the rows of `spans`
-    is only counted. short_limit: the 32-bit limit under which a draw makes a short example.
+    is only counted. short_limit: the 32-bit limit under which a draw makes a short example. The
+    last two of the result are the numbers of true and of false pairs.
     """
     ends, sentences = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
     span, space = np.empty(4, np.int64), np.empty((2, room + 1), np.int64)
-    num, num_trimmed = 0, 0
+    num, num_trimmed, num_true, num_false = 0, 0, 0, 0
     for place in range(first, last):
         slot = permute(place, len(documents), order_key)
         document = documents[slot]
@@ -224,10 +230,26 @@ def plan_pairs(
             num_trimmed += ends[num_used - 1] - start - num_seen
             if num < len(spans):
                 spans[num, :] = span
-                is_next[num] = follows
+                is_next[num] = follows if num_gathered > 1 else UNLABELLED
+            num_true += follows
+            num_false += num_gathered > 1 and not follows
             num, index = num + 1, index + 1
             start, sentence = ends[num_used - 1], sentences[num_used - 1]
-    return num, num_trimmed
+    return num, num_trimmed, num_true, num_false
+
+
+@kernel
+def balance_labels(is_next, key):
+    """Take the label of random pairs with the more frequent answer, until both are as frequent."""
+    surplus = (is_next == TRUE).sum() - (is_next == FALSE).sum()
+    answer = TRUE if surplus > 0 else FALSE
+    place, surplus = 0, abs(surplus)
+    while surplus:
+        pair = permute(place, len(is_next), key)
+        if is_next[pair] == answer:
+            is_next[pair] = UNLABELLED
+            surplus -= 1
+        place += 1
 
 
 @kernel

@@ -1,9 +1,10 @@
 """Documents of a store as rows in random order: sentences, running text, next-sentence pairs.
 
 B rows, T positions. Documents are split into training and held-out ones and planned in blocks of
-bounded size; pairs are built as in BERT's released program (Devlin et al. 2019, A.2). An epoch's
-examples are a function of (seed, epoch), so any part of the endless sequence of epochs can be
-computed without what comes before it. Several corpora are sampled by their size to a power.
+bounded size; pairs are built as in BERT's released program (Devlin et al. 2019, A.2), but exactly
+half of those with a label are true. An epoch's examples are a function of (seed, epoch), so any
+part of the endless sequence of epochs can be computed without what comes before it. Several corpora
+are sampled by their size to a power.
 """
 
 import bisect
@@ -16,6 +17,7 @@ import numpy as np
 from sememe.errors import InputError, OptionError
 from sememe.examples.batches import Batch, RowBatches, Split, join_batches
 from sememe.examples.packing.kernels import (
+    balance_labels,
     count_draws,
     fill_stream_rows,
     plan_full_sentences,
@@ -27,7 +29,7 @@ from sememe.tokens.subwords.training import smoothed_shares
 from sememe.tokens.vocabulary import read_only
 
 # What a stream of random numbers is for; the second number of its key.
-DOCUMENTS, PAIRS, EXAMPLES, MASKS, BATCHES, ROWS, SOURCES = range(101, 108)
+DOCUMENTS, PAIRS, EXAMPLES, MASKS, BATCHES, ROWS, SOURCES, LABELS = range(101, 109)
 # Examples planned at a time, at about 33 bytes each, and how many such blocks are kept.
 _BLOCK_EXAMPLES = 1 << 20
 _BLOCKS_KEPT = 3
@@ -76,6 +78,16 @@ def document_sizes(sentence_ends: np.ndarray, document_ends: np.ndarray) -> np.n
     return np.diff(ends, prepend=0)
 
 
+class Plan(NamedTuple):
+    """The examples of a block: how many there are, and the first of them as arrays."""
+
+    num: int
+    num_trimmed: int  # tokens dropped, because sentences rarely fill rows exactly
+    num_labelled: int  # pairs with a next-sentence label
+    spans: np.ndarray  # int64, (n, 4)
+    is_next: np.ndarray  # int8; -1: no label
+
+
 class Planner:
     """Splits the documents of an epoch into examples of at most `room` tokens, block by block."""
 
@@ -86,21 +98,26 @@ class Planner:
 
     def count(self, epoch: int, block: int) -> int:
         """The number of examples in a block."""
-        return self._run(epoch, block, 0)[0]
+        return self._run(epoch, block, 0).num
 
     def plan(self, epoch: int, block: int) -> tuple[np.ndarray, np.ndarray]:
         """(spans, is_next) of the examples in a block."""
-        return self._run(epoch, block, self.count(epoch, block))[2:]
+        found = self._run(epoch, block, self.count(epoch, block))
+        return found.spans, found.is_next
 
     def trimmed(self, epoch: int) -> int:
         """Tokens of the text that an epoch drops, because sentences rarely fill rows exactly.
 
         Splits are random, so that another epoch sees them.
         """
-        return sum(self._run(epoch, block, 0)[1] for block in range(self.num_blocks))
+        return sum(self._run(epoch, block, 0).num_trimmed for block in range(self.num_blocks))
 
-    def _run(self, epoch: int, block: int, num: int) -> tuple[int, int, np.ndarray, np.ndarray]:
-        """(number of examples, tokens trimmed, spans, is_next), the latter of the first `num`."""
+    def labelled(self, epoch: int) -> int:
+        """Examples of an epoch that have a next-sentence label."""
+        return sum(self._run(epoch, block, 0).num_labelled for block in range(self.num_blocks))
+
+    def _run(self, epoch: int, block: int, num: int) -> Plan:
+        """Plan a block, with arrays of its first `num` examples: of none, or of all."""
         raise NotImplementedError
 
     def _place(self, epoch: int, block: int) -> tuple[Any, ...]:
@@ -127,10 +144,10 @@ class FullSentences(Planner):
             raise OptionError(f"length must be at least {self.num_specials + 1}, not {length}.")
         super().__init__(documents, seed, length - self.num_specials)
 
-    def _run(self, epoch: int, block: int, num: int) -> tuple[int, int, np.ndarray, np.ndarray]:
+    def _run(self, epoch: int, block: int, num: int) -> Plan:
         spans = np.empty((num, 4), np.int64)
         num_found = plan_full_sentences(*self._place(epoch, block), self._room, spans)
-        return num_found, 0, spans, np.zeros(num, np.int8)
+        return Plan(num_found, 0, 0, spans, np.zeros(num, np.int8))
 
 
 SHORT_SHARE = 0.1
@@ -138,7 +155,10 @@ _MIN_LENGTH = 8
 
 
 class SentencePairs(Planner):
-    """Plans the next-sentence pairs of each epoch."""
+    """Plans the next-sentence pairs of each epoch; exactly half of those with a label are true.
+
+    Without a label are rows whose A nothing follows, and the surplus of the more frequent answer.
+    """
 
     num_specials = 3
 
@@ -155,20 +175,21 @@ class SentencePairs(Planner):
             )
         super().__init__(documents, seed, length - self.num_specials)
 
-    def _run(self, epoch: int, block: int, num: int) -> tuple[int, int, np.ndarray, np.ndarray]:
+    def _run(self, epoch: int, block: int, num: int) -> Plan:
         spans, is_next = np.empty((num, 4), np.int64), np.empty(num, np.int8)
-        num_found, num_trimmed = plan_pairs(
+        num_found, num_trimmed, num_true, num_false = plan_pairs(
             *self._place(epoch, block), np.uint64(stream_key(self._seed, PAIRS, epoch)),
             self._room, self._room // 2, np.uint64(SHORT_SHARE * 2**32), spans, is_next,
         )  # fmt: skip
-        return num_found, num_trimmed, spans, is_next
+        balance_labels(is_next, np.uint64(stream_key(self._seed, LABELS, epoch, block)))
+        return Plan(num_found, num_trimmed, 2 * min(num_true, num_false), spans, is_next)
 
 
 class Examples(NamedTuple):
     """Some examples: the spans of A and B in the store, whether B follows A, the mask keys."""
 
     spans_N4: np.ndarray  # int64
-    is_next_N: np.ndarray  # int8
+    is_next_N: np.ndarray  # int8; -1: no label
     keys_N: np.ndarray  # uint64
 
     @property
@@ -260,9 +281,7 @@ class PackedBatches(RowBatches):
         documents = Documents(store, split)
         self.num_tokens = documents.num_tokens
         self._ids = documents.ids
-        # WordPiece knows no end of text; [SEP] ends a row of BERT's, and text of Chinese GPTs.
-        is_bpe = tokenizer.kind == "bpe"
-        self._end_id = int(tokenizer.end_id if is_bpe else tokenizer.sep_id)
+        self._end_id = int(tokenizer.end_id)
         self.pad_id: int = tokenizer.pad_id
         self._stream_ends = np.cumsum(documents.sizes + 1)
         self._firsts = documents.firsts
@@ -303,19 +322,36 @@ class MixedBatches(RowBatches):
     """
 
     def __init__(
-        self, sources: Sequence[RowBatches], *, seed: int = 1, exponent: float = 0.7
+        self,
+        sources: Sequence[RowBatches],
+        *,
+        seed: int = 1,
+        exponent: float = 0.7,
+        shares: Sequence[float] = (),
     ) -> None:
         sizes = {source.batch_size for source in sources}
         if len(sizes) != 1:
             raise OptionError("Texts are mixed when there are some, all with the same batch_size.")
         super().__init__(sources[0].length, sizes.pop(), seed, is_fixed=sources[0].is_fixed)
         self.sources, self.pad_id = list(sources), sources[0].pad_id
-        self.shares = smoothed_shares([source.num_tokens for source in sources], exponent)
+        self.shares = np.array(shares, np.float64)
+        if not len(shares):
+            self.shares = smoothed_shares([source.num_tokens for source in sources], exponent)
         self.num_tokens = sum(source.num_tokens for source in sources)
         self._limits = np.round(np.cumsum(self.shares) * 2**32).astype(np.uint64)
         self._limits[-1] = 2**32
         self._key = np.uint64(stream_key(seed, SOURCES))
         self._known = (0, np.zeros(len(sources), np.int64))  # rows drawn so far, by source
+
+    @property
+    def rate(self) -> float:
+        """The fraction of tokens to predict, of masked texts."""
+        return float(self.sources[0].rate)  # type: ignore[attr-defined]
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        for source in self.sources:
+            source.rate = value  # type: ignore[attr-defined]
 
     @property
     def rows_per_epoch(self) -> int:
@@ -333,6 +369,11 @@ class MixedBatches(RowBatches):
     def num_trimmed(self) -> int:
         """Tokens that the first epoch over every text drops."""
         return sum(source.num_trimmed for source in self.sources)
+
+    @property
+    def num_labelled(self) -> int:
+        """Rows with a next-sentence label in the first epoch over every text."""
+        return sum(source.num_labelled for source in self.sources)
 
     def batch(self, step: int) -> Batch:
         """The batch of a step, counted from 0."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sememe.examples.cooccurrence.config import PairSettings
-from sememe.options import option, parse_size
+from sememe.options import Device, option, parse_size
 
 Transform = Literal["counts", "log", "ppmi"]
 
@@ -33,6 +33,7 @@ class CountsConfig(PairSettings):
     workers: int = option(
         0, "Threads; 0: all cores. The result is the same for any number.", 0, 1_024
     )
+    device: Device = option("auto", "Device for the decomposition; auto: CPU.")
 
     def __post_init__(self) -> None:
         """Raise OptionError for options that no run could satisfy."""

@@ -19,6 +19,7 @@ class SparseMatrix:
 
     def __init__(self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
         self.starts, self.columns, self.values = starts, columns, values
+        self._path: Path | None = None
         if (
             not len(starts)
             or np.any(np.diff(starts, prepend=0) < 0)
@@ -28,6 +29,22 @@ class SparseMatrix:
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    @classmethod
+    def mapped(cls, starts: np.ndarray, path: Path) -> SparseMatrix:
+        """Memory-map the cells that a MatrixWriter wrote."""
+        files = _files(path)
+        # Copy-on-write, which the kernels treat like an array in memory.
+        columns, values = np.memmap(files[0], np.int32, "c"), np.memmap(files[1], np.float32, "c")
+        matrix = cls(starts, np.asarray(columns), np.asarray(values))
+        matrix._path = path
+        return matrix
+
+    def __reduce__(self) -> Any:
+        """What is sent to another process: the place of mapped cells, not the cells."""
+        if self._path is None:
+            return SparseMatrix, (self.starts, self.columns, self.values)
+        return SparseMatrix.mapped, (self.starts, self._path)
 
     @property
     def num_cells(self) -> int:
@@ -63,11 +80,15 @@ class SparseMatrix:
         return csr_array(parts, shape=(len(self), len(self)))
 
 
+def _files(path: Path) -> list[Path]:
+    return [path.with_suffix(ending) for ending in (".columns", ".values")]
+
+
 class MatrixWriter:
     """Writes the cells of a matrix in row order to two files in a scratch folder."""
 
     def __init__(self, path: Path, num_rows: int) -> None:
-        self._paths = [path.with_suffix(ending) for ending in (".columns", ".values")]
+        self._path, self._paths = path, _files(path)
         self._sizes = np.zeros(num_rows, np.int64)
         self._files: list[BinaryIO] = []
 
@@ -95,10 +116,7 @@ class MatrixWriter:
         starts = np.concatenate(([0], np.cumsum(self._sizes)))
         if not starts[-1]:
             return SparseMatrix(starts, np.empty(0, np.int32), np.empty(0, np.float32))
-        # Copy-on-write, which the kernels treat like an array in memory.
-        columns = np.memmap(self._paths[0], np.int32, "c")
-        values = np.memmap(self._paths[1], np.float32, "c")
-        return SparseMatrix(starts, np.asarray(columns), np.asarray(values))
+        return SparseMatrix.mapped(starts, self._path)
 
 
 # More columns than this are unreadable.

@@ -8,9 +8,9 @@ which are accessed in any order, stay in the processor's cache.
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,16 +18,18 @@ import numpy as np
 
 from sememe.errors import OptionError
 from sememe.examples.cooccurrence.counting import count_pairs
-from sememe.machine import in_order
+from sememe.executor import Executor, Threads, cluster
+from sememe.machine import imported
 from sememe.models.counts import kernels
 from sememe.models.counts.config import CountsConfig
 from sememe.models.counts.kernels import WIDTH, multiply_rows
 from sememe.models.counts.matrix import MAX_WORDS, CountTable, MatrixWriter, SparseMatrix
 from sememe.models.fitting import Prepared, Request
-from sememe.models.static.model import StaticModel
+from sememe.models.static.model import OnDevice
 from sememe.progress import History, ProgressTask, Reporter
 from sememe.randomness import fill_uniform, stream_key
-from sememe.storage.folder import scratch_folder
+from sememe.storage.folder import scratch_folder, write_errors
+from sememe.tokens.caching import temporary_place
 from sememe.tokens.store import TokenStore
 from sememe.vectors import WordVectors
 
@@ -48,27 +50,40 @@ def make_matrices(
 ) -> Matrices:
     """Count the pairs of the text and transform the counts; the files are in `folder`."""
 
-    def count(direction: str) -> SparseMatrix:
-        return _count(store, num_words, config, direction, folder, reporter)
+    counts, other = count_both(store, num_words, config, folder, reporter)
 
     def transform(
         counts: SparseMatrix, terms: tuple[np.ndarray, np.ndarray], name: str
     ) -> tuple[SparseMatrix, float]:
         return _transform(counts, config, terms, folder / name, reporter)
 
-    counts = count(config.direction)
-    # Words before a row are words after a column: the other direction is the transpose.
-    other = counts if config.direction == "both" else count(_OPPOSITE[config.direction])
     terms = mutual_terms(counts.row_sums(), other.row_sums(), config)
     matrix, squares = transform(counts, terms, "matrix")
-    is_symmetric = config.transform != "ppmi" or config.smoothing == 1.0
     transposed = matrix
-    if other is not counts or not is_symmetric:
+    if other is not counts or not is_symmetric(config):
         transposed, _ = transform(other, terms[::-1], "transposed")
     for path in folder.glob("counts-*"):
         with suppress(PermissionError):  # Windows keeps a mapped file; it goes with the folder
             path.unlink()
     return Matrices(matrix, transposed, squares)
+
+
+def count_both(
+    store: TokenStore, num_words: int, config: CountsConfig, folder: Path, reporter: Reporter
+) -> tuple[SparseMatrix, SparseMatrix]:
+    """The counts of the pairs of a text, and their transpose, which may be the same matrix."""
+
+    def count(direction: str) -> SparseMatrix:
+        return _count(store, num_words, config, direction, folder, reporter)
+
+    counts = count(config.direction)
+    # Words before a row are words after a column: the other direction is the transpose.
+    return counts, counts if config.direction == "both" else count(_OPPOSITE[config.direction])
+
+
+def is_symmetric(config: CountsConfig) -> bool:
+    """Whether the transformed matrix of symmetric counts is symmetric."""
+    return config.transform != "ppmi" or config.smoothing == 1.0
 
 
 def mutual_terms(
@@ -116,34 +131,35 @@ def _transform(
     path: Path,
     reporter: Reporter,
 ) -> tuple[SparseMatrix, float]:
-    kind, squares = _KINDS[config.transform], 0.0
-
-    def transform(block: tuple[int, int]) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, float]:
-        first, last = block
-        size = int(counts.starts[last] - counts.starts[first])
-        columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
-        ends = np.empty(last - first, np.int64)
-        squares = kernels.transform_rows(
-            counts.starts, counts.columns, counts.values, first, last, kind, *terms,
-            columns, values, ends,
-        )  # fmt: skip
-        num = int(ends[-1])
-        return first, np.diff(ends, prepend=0), columns[:num], values[:num], squares
-
-    writer = MatrixWriter(path, len(counts))
-    workers = config.num_workers
-    with (
-        writer,
-        ThreadPoolExecutor(workers) as pool,
-        reporter.task("weighing pairs", counts.num_cells, "cells") as task,
-    ):
-        for first, sizes, columns, values, more in in_order(
-            pool, transform, counts.blocks(), workers
-        ):
+    work, squares = partial(_weigh, counts, _KINDS[config.transform], terms), 0.0
+    writer, executor = MatrixWriter(path, len(counts)), _executor(config.num_workers)
+    with writer, reporter.task("weighing pairs", counts.num_cells, "cells") as task:
+        for first, sizes, columns, values, more in executor.map(work, counts.blocks()):
             writer.add(first, sizes, columns, values)
             squares += more
             task.update(int(counts.starts[first + len(sizes)]))
     return writer.matrix(), squares
+
+
+def _weigh(
+    counts: SparseMatrix, kind: int, terms: tuple[np.ndarray, np.ndarray], block: tuple[int, int]
+) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, float]:
+    """Transform some rows: the first one, their sizes, columns, values and sum of squares."""
+    first, last = block
+    size = int(counts.starts[last] - counts.starts[first])
+    columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    ends = np.empty(last - first, np.int64)
+    squares = kernels.transform_rows(
+        counts.starts, counts.columns, counts.values, first, last, kind, *terms,
+        columns, values, ends,
+    )  # fmt: skip
+    num = int(ends[-1])
+    return first, np.diff(ends, prepend=0), columns[:num], values[:num], squares
+
+
+def _executor(workers: int) -> Executor:
+    """The cluster of this context, or threads."""
+    return cluster() or Threads(workers)
 
 
 _PURPOSE = 11  # purpose of the random stream
@@ -152,6 +168,7 @@ _OVERSAMPLING = 10
 # Power iterations. Analogies on 10 M words: 22.1 with one, 27.1 with two, 27.9 with four, 27.2 with
 # eight.
 _POWER_ITERATIONS = 4
+_BLOCK_CELLS = 1 << 20  # of one product
 # Directions smaller than this fraction of the largest are rounding noise.
 _NOISE = 1e-12
 
@@ -173,23 +190,56 @@ def decompose(
     other = np.empty_like(panels)
     num_products = 2 * _POWER_ITERATIONS + 2
     total = (num_products // 2) * (matrix.num_cells + transposed.num_cells) * num_panels
-    with (
-        ThreadPoolExecutor(workers) as pool,
-        reporter.task("decomposing", total, "cells") as task,
-    ):
-        _multiply(matrix, panels, other, pool, workers, task)
+    executor = _executor(workers)
+    with reporter.task("decomposing", total, "cells") as task:
+        multiply = partial(_multiply, executor=executor, task=task)
+        multiply(matrix, panels, other)
         for _ in range(_POWER_ITERATIONS):
             _orthonormalize(other)
-            _multiply(transposed, other, panels, pool, workers, task)
+            multiply(transposed, other, panels)
             _orthonormalize(panels)
-            _multiply(matrix, panels, other, pool, workers, task)
+            multiply(matrix, panels, other)
         for _ in range(2):  # a second pass corrects rounding
             _orthonormalize(other)
-        _multiply(transposed, other, panels, pool, workers, task)
-    # With Q = other: A ≈ Q (AᵀQ)ᵀ, and the eigenvectors of (AᵀQ)ᵀ(AᵀQ) turn Q into U.
-    squares, turn_LL = _eigen(_gram(panels))
+        multiply(transposed, other, panels)
+    return _scaled(other, _gram(panels), dim, weight)
+
+
+class Reduced(NamedTuple):
+    """The vectors of a text, and what is known of the matrix that they come from."""
+
+    found: Decomposition
+    num_cells: int
+    squares: float
+    kept: SparseMatrix | None  # the matrix, if it is small enough to be saved
+
+
+def reduce_on_gpu(
+    counts: SparseMatrix, other: SparseMatrix, config: CountsConfig, reporter: Reporter
+) -> Reduced:
+    """What transforming and `decompose` do, in PyTorch; other: the counts transposed."""
+    project: Any = imported("sememe.models.counts.on_device", "project")
+    num_panels = -(-(config.dim + _OVERSAMPLING) // WIDTH)
+    panels = _random_panels(num_panels, len(counts), config.seed)
+    start_VL = np.ascontiguousarray(panels.transpose(1, 0, 2)).reshape(len(counts), -1)
+    total = (_POWER_ITERATIONS + 1) * (counts.num_cells + other.num_cells)
+    with reporter.task("decomposing", total, "cells") as task:
+        basis_VL, gram_LL, num_cells, squares, kept = project(
+            counts, other, _KINDS[config.transform],
+            mutual_terms(counts.row_sums(), other.row_sums(), config), start_VL,
+            _POWER_ITERATIONS, _eigen, is_symmetric=other is counts and is_symmetric(config),
+            noise=_NOISE, most_kept=_KEPT_CELLS, workers=config.num_workers,
+            done=lambda num: task.update(task.done + num),
+        )  # fmt: skip
+    found = _scaled(basis_VL[None], gram_LL, config.dim, config.eigenvalue_weight)
+    return Reduced(found, num_cells, squares, kept)
+
+
+def _scaled(basis_PVW: np.ndarray, gram_LL: np.ndarray, dim: int, weight: float) -> Decomposition:
+    """With Q the basis: A ≈ Q (AᵀQ)ᵀ, and the eigenvectors of the Gram matrix turn Q into U."""
+    squares, turn_LL = _eigen(gram_LL)
     singular = np.sqrt(np.where(squares > _NOISE * squares[0], squares, 0.0))
-    return _scale(other, singular, turn_LL, dim, weight)
+    return _scale(basis_PVW, singular, turn_LL, dim, weight)
 
 
 def _scale(
@@ -220,25 +270,46 @@ def _multiply(
     matrix: SparseMatrix,
     source_PVW: np.ndarray,
     target_PVW: np.ndarray,
-    pool: ThreadPoolExecutor,
-    workers: int,
+    executor: Executor,
     task: ProgressTask,
 ) -> None:
-    """target = matrix · source."""
-    blocks = list(matrix.blocks())
+    """target = matrix · source, some rows of one panel at a time."""
+    cuts = [(p, *rows) for p in range(len(source_PVW)) for rows in matrix.blocks(_BLOCK_CELLS)]
+    with _sent(source_PVW, executor) as source:
+        products = executor.map(partial(_product, matrix, source), cuts)
+        for (panel, first, last), rows in zip(cuts, products, strict=True):
+            target_PVW[panel, first:last] = rows
+            task.update(task.done + int(matrix.starts[last] - matrix.starts[first]))
 
-    def multiply(cut: tuple[np.ndarray, np.ndarray, int, int]) -> int:
-        source, target, first, last = cut
-        multiply_rows(matrix.starts, matrix.columns, matrix.values, first, last, source, target)
-        return int(matrix.starts[last] - matrix.starts[first])
 
-    cuts = (
-        (source.reshape(-1), target.reshape(-1), first, last)
-        for source, target in zip(source_PVW, target_PVW, strict=True)
-        for first, last in blocks
-    )
-    for num_cells in in_order(pool, multiply, cuts, 2 * workers):
-        task.update(task.done + num_cells)
+@contextmanager
+def _sent(panels: np.ndarray, executor: Executor) -> Iterator[np.ndarray | Path]:
+    """The panels for tasks of an executor: on a cluster in a file that all nodes read."""
+    if executor.memory is None:
+        yield panels
+        return
+    # A name that no node has read before: there is nothing old that it could still hold.
+    path = temporary_place().with_suffix(".panels")
+    try:
+        with write_errors(path), path.open("wb") as file:
+            np.save(file, panels)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _product(
+    matrix: SparseMatrix, source: np.ndarray | Path, cut: tuple[int, int, int]
+) -> np.ndarray:
+    """The rows first to last of matrix · a panel of the source."""
+    panel, first, last = cut
+    panels = np.load(source, mmap_mode="c") if isinstance(source, Path) else source
+    rows = np.empty((last - first, WIDTH), np.float32)
+    multiply_rows(
+        matrix.starts[first : last + 1], matrix.columns, matrix.values, 0, last - first,
+        np.asarray(panels[panel]).reshape(-1), rows.reshape(-1),
+    )  # fmt: skip
+    return rows
 
 
 def _row_blocks(panels_PVW: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -282,7 +353,7 @@ MAX_ROWS = 10_000
 _KEPT_CELLS = 1 << 20
 
 
-class Counts(StaticModel):
+class Counts(OnDevice):
     """Word vectors by counting neighbors (Levy, Goldberg & Dagan 2015).
 
     model = sememe.Counts(window=10, dim=100).fit("corpus.txt")
@@ -291,6 +362,7 @@ class Counts(StaticModel):
 
     kind = "counts"
     config_class = CountsConfig
+    trains_on_cluster = False  # it counts there, and may decompose on a GPU here
 
     def prepare_tokens(self, tokens: TokenStore, request: Request) -> Prepared:
         """Count the text and compute the vectors; there are no training steps."""
@@ -314,26 +386,40 @@ class Counts(StaticModel):
         return Prepared(self.plan_of(tokens, size), count)
 
     def _count(self, tokens: TokenStore, size: int, folder: Path, request: Request) -> None:
-        config, begun = self.config, time.monotonic()
-        matrices = make_matrices(tokens, size, config, folder, request.reporter)
-        matrix, loss, kept = matrices.matrix, 0.0, {}
-        if not config.dim:
-            vectors = matrix.sparse().toarray()
+        config, begun, own = self.config, time.monotonic(), {}
+        if config.dim:
+            found, num_cells, squares, kept = self._reduced(tokens, size, folder, request.reporter)
+            vectors, own["singular_values"] = found
+            captured = float((found.singular_values**2).sum())
+            loss = max(0.0, 1.0 - captured / squares) if squares else 0.0
         else:
-            vectors, singular = decompose(
-                matrices, config.dim, config.eigenvalue_weight, config.seed, config.num_workers,
-                request.reporter,
-            )  # fmt: skip
-            if matrices.squares:
-                loss = max(0.0, 1.0 - float((singular**2).sum()) / matrices.squares)
-            kept["singular_values"] = singular
-        if matrix.num_cells <= _KEPT_CELLS:
-            kept["starts"] = matrix.starts
-            kept["columns"], kept["values"] = np.array(matrix.columns), np.array(matrix.values)
-        self.adopt(tokens.vocabulary.cut(size), vectors=vectors, **kept)
+            matrix = make_matrices(tokens, size, config, folder, request.reporter).matrix
+            vectors, num_cells, loss = matrix.sparse().toarray(), matrix.num_cells, 0.0
+            kept = matrix if num_cells <= _KEPT_CELLS else None
+        if kept is not None:
+            own |= {"starts": kept.starts, "columns": kept.columns, "values": kept.values}
+        self.adopt(
+            tokens.vocabulary.cut(size), vectors=vectors,
+            **{name: np.array(array) for name, array in own.items()},
+        )  # fmt: skip
         # The loss is the fraction of the matrix's sum of squares that the vectors do not capture.
-        metrics = {"words": tokens.num_tokens, "cells": matrix.num_cells, "loss": loss}
+        metrics = {"words": tokens.num_tokens, "cells": num_cells, "loss": loss}
         self.history = History([{**metrics, "seconds": time.monotonic() - begun}])
+
+    def _reduced(self, tokens: TokenStore, size: int, folder: Path, reporter: Reporter) -> Reduced:
+        """The vectors, computed on the device of the options."""
+        config = self.config
+        if self.is_on_gpu:
+            counted = count_both(tokens, size, config, folder, reporter)
+            return reduce_on_gpu(*counted, config, reporter)
+        matrices = make_matrices(tokens, size, config, folder, reporter)
+        found = decompose(
+            matrices, config.dim, config.eigenvalue_weight, config.seed, config.num_workers,
+            reporter,
+        )  # fmt: skip
+        matrix = matrices.matrix
+        kept = matrix if matrix.num_cells <= _KEPT_CELLS else None
+        return Reduced(found, matrix.num_cells, matrices.squares, kept)
 
     def make_vectors(self) -> WordVectors:
         """The rows of the matrix, or their reduced vectors."""

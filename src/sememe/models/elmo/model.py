@@ -295,6 +295,11 @@ class ELMo(WordModel):
         forms = forms_of(text.store.vocabulary, self.config)
         return BidirectionalObjective(self.network, forms, sampler)
 
+    def frequency_loss(self, metrics: Metrics) -> float | None:
+        """The loss of predicting by frequency alone, in both directions together."""
+        found = super().frequency_loss(metrics)
+        return None if found is None else 2 * found
+
     def _perplexities(self, metrics: Metrics) -> Metrics:
         forward, backward = (
             perplexity(metrics[f"{name}_loss"]) for name in ("forward", "backward")

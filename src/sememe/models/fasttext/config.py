@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from sememe.errors import OptionError
-from sememe.models.word2vec.config import WindowConfig
+from sememe.models.word2vec.config import DeviceConfig
 from sememe.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
-class FastTextConfig(WindowConfig):
+class FastTextConfig(DeviceConfig):
     """What fastText learns and how (Bojanowski et al. 2017); defaults as Facebook's program."""
 
     noise_exponent: float = option(0.5, "Exponent of the noise distribution for negative samples.")

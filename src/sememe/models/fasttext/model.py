@@ -13,7 +13,7 @@ from sememe.models.fasttext.config import FastTextConfig
 from sememe.models.fasttext.kernels import number_words, put_together, share_changes
 from sememe.models.fitting import Prepared, Request
 from sememe.models.static.model import ANY, StaticModel
-from sememe.models.word2vec.training import CHUNK, WindowModel, WindowRun
+from sememe.models.word2vec.training import CHUNK, DeviceModel, WindowRun
 from sememe.tokens.ngrams import floret_rows_of_all, ngram_rows
 from sememe.tokens.store import TokenStore
 from sememe.tokens.vocabulary import Vocabulary
@@ -70,9 +70,10 @@ class FastTextRun(WindowRun):
     """A run whose input rows belong to words and n-grams."""
 
     def __init__(
-        self, config: FastTextConfig, store: TokenStore, vocabulary: Vocabulary, id_map: np.ndarray
-    ) -> None:
-        """id_map: from the store's ids to the vocabulary's."""
+        self, config: FastTextConfig, store: TokenStore, vocabulary: Vocabulary, id_map: np.ndarray,
+        chunk: int = CHUNK,
+    ) -> None:  # fmt: skip
+        """id_map: from the store's ids to the vocabulary's; chunk: the most words of a step."""
 
         counts, pieces = np.asarray(vocabulary.counts), (config.minn, config.maxn, config.bucket)
         self.buckets: np.ndarray | None = None
@@ -85,15 +86,23 @@ class FastTextRun(WindowRun):
             num_own, num_shared = len(vocabulary), len(self.buckets)
         kept = counts * (keep_limits(counts, config.sample)[:-1] / 2.0**32)
         meetings = np.bincount(self.rows, np.repeat(kept, np.diff(self.ends, prepend=0)))
-        self.chunk_size = chunk_size(meetings[num_own:], store.num_tokens)
-        self._num_shared = num_shared
-        super().__init__(config, store, vocabulary, id_map, num_own + num_shared)
+        self._meetings, self.num_shared = meetings[num_own:], num_shared
+        super().__init__(config, store, vocabulary, id_map, num_own + num_shared, chunk)
         num_kept = self.chunk_size * kept.sum() / store.num_tokens
         self.part_size = part_size(num_kept, config.num_workers, self.block)
 
+    def step_size(self, store: TokenStore) -> int:
+        """The number of words of text per step."""
+        return min(self.most_words, chunk_size(self._meetings, store.num_tokens))
+
+    def input_uses(self, of_words: np.ndarray) -> np.ndarray:
+        """The uses of the rows, from those of the words that they are part of."""
+        of_rows = np.repeat(of_words, np.diff(self.ends, prepend=0))
+        return np.bincount(self.rows, of_rows, len(self.matrices["input"]))
+
     def start_message(self) -> str:
         """One line that describes the training about to start."""
-        return f"{super().start_message()}, {self._num_shared:,} rows of n-grams"
+        return f"{super().start_message()}, {self.num_shared:,} rows of n-grams"
 
     def hand_over(self, model: StaticModel, *, is_final: bool) -> None:
         """Give the matrices to the model, with the buckets of its n-gram rows."""
@@ -138,7 +147,7 @@ class FastTextRun(WindowRun):
             share_changes(*rows)
 
 
-class FastText(WindowModel):
+class FastText(DeviceModel):
     """Word vectors composed from character n-grams (Bojanowski et al. 2017).
 
     model = sememe.FastText(dim=100).fit("corpus.txt")
@@ -148,6 +157,7 @@ class FastText(WindowModel):
     kind = "fasttext"
     config_class = FastTextConfig
     run_class = FastTextRun
+    tile_run = ("sememe.models.fasttext.tiles", "FastTextTileRun")
 
     def prepare_tokens(self, tokens: TokenStore, request: Request) -> Prepared:
         """Return the plan of a run on a token store, and the function that trains."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 from sememe.errors import OptionError
 from sememe.examples.cooccurrence.config import PairSettings
-from sememe.options import option
+from sememe.options import Device, option
 
 MAX_WORDS = 1 << 23
 
@@ -37,6 +37,8 @@ class GloVeConfig(PairSettings):
     memory: str = option("4G", "Working memory, such as 4G; the rest goes to disk.")
     seed: int = option(1, "Random seed.", 0, 2**63 - 1)
     workers: int = option(0, "Threads; 0: all cores. One worker makes runs reproducible.", 0, 1_024)
+    device: Device = option("auto", "Device; auto: CPU.")
+    deterministic: bool = option(False, "Same vectors for the same seed. On a CPU: one worker.")
 
     def __post_init__(self) -> None:
         """Raise OptionError for options that no run could satisfy."""

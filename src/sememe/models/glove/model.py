@@ -1,165 +1,31 @@
-"""GloVe: a corpus in, two matrices of vectors with biases out; the model and its training run.
+"""GloVe: a corpus in, two matrices of vectors with biases out."""
 
-A step processes one range of the arranged cells. The order of the steps is shuffled for each epoch,
-and so is the order of cells within a step; both are functions of the seed and the step.
-"""
-
-import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sememe.errors import InputError, OptionError
 from sememe.examples.cooccurrence.counting import count_pairs
+from sememe.executor import cluster
+from sememe.machine import imported
 from sememe.models.fitting import Prepared, Request
 from sememe.models.glove.cells import BUFFER_BYTES, SCRATCH, CellFile, check_place, check_size
 from sememe.models.glove.config import GloVeConfig
-from sememe.models.glove.kernels import random_order, train_cells
+from sememe.models.glove.partitions import PartitionRun
+from sememe.models.glove.training import UNK, GloVeRun, row_size, with_mean_of_rarest
 from sememe.models.static.loop import StaticRun, run_steps
-from sememe.models.static.model import StaticModel, content_of, matrix, padded
+from sememe.models.static.model import OnDevice, content_of
 from sememe.models.word2vec.training import take_start
-from sememe.randomness import fill_uniform, number, stream_key
 from sememe.storage.folder import manifest_in, reads_artifact
 from sememe.tokens.caching import temporary_place
 from sememe.tokens.store import TokenStore
-from sememe.tokens.vocabulary import Vocabulary
 from sememe.vectors import WordVectors, load
 
-UNK = "<unk>"
-_NUM_RAREST = 100
-_ORDER, _WAY, _START = 1, 2, 3  # purposes of random streams
 
-
-def row_size(dim: int) -> int:
-    """D of the kernels: a vector, its bias and a 1, padded."""
-
-    return padded(dim + 2)
-
-
-def way_through(key: int, num_cells: int) -> tuple[int, int]:
-    """(first, stride): visiting every stride-th cell, wrapping around, visits each exactly once.
-
-    Cells are sorted by block of columns, then row, then column. The stride is between 0.3 and 0.7
-    of the number of cells, so that consecutive cells are far apart.
-    """
-
-    first = number(key, 0) % num_cells
-    stride = max(1, num_cells * (300 + number(key, 1) % 401) // 1000)
-    while math.gcd(stride, num_cells) != 1:
-        stride += 1
-    return first, stride % num_cells
-
-
-class GloVeRun(StaticRun):
-    """The state of a training run, and the work of one step."""
-
-    def __init__(
-        self, config: GloVeConfig, cells: CellFile, vocabulary: Vocabulary, num_tokens: int
-    ) -> None:
-
-        self.config, self.cells, self.vocabulary = config, cells, vocabulary
-        self.width = row_size(config.dim)
-        words, contexts = (matrix(len(vocabulary), 2 * self.width) for _ in range(2))
-        self.matrices = {"words": words, "contexts": contexts}
-        self._flat = (words.reshape(-1), contexts.reshape(-1))
-        self._rates, self._limits = step_limits(config)
-        self.steps_per_epoch = cells.num_steps
-        self.num_steps = cells.num_steps * config.epochs
-        self.num_workers, self.tokens_per_epoch = config.num_workers, num_tokens
-        self.start_rate = config.learning_rate
-        self._order = (-1, np.empty(0, np.int64))  # of the current epoch
-
-    def close(self) -> None:
-        """Close the file of cells."""
-        self.cells.close()
-
-    def begin(self) -> None:
-        """Initialize the matrices."""
-
-        dim, reach = self.config.dim, np.float32(0.5 / self.config.dim)
-        for index, rows in enumerate(self.matrices.values()):
-            key = np.uint64(stream_key(self.config.seed, _START, index))
-            fill_uniform(rows, dim + 1, -reach, reach, key, 0)
-        words, contexts = self.matrices["words"], self.matrices["contexts"]
-        words[:, dim + 1] = 1
-        contexts[:, dim + 1] = contexts[:, dim]
-        contexts[:, dim] = 1
-
-    def start_message(self) -> str:
-        """One line that describes the training about to start."""
-        config = self.config
-        return (
-            f"{len(self.vocabulary):,} words, {self.cells.num_cells:,} counts, "
-            f"{config.epochs} epochs: {config.dim} dimensions, {config.num_workers} workers"
-        )
-
-    def hand_over(self, model: StaticModel, *, is_final: bool) -> None:
-        """Give the vectors and biases to the model: copies, because the rows also hold sums."""
-        words, contexts = self.matrices["words"], self.matrices["contexts"]
-        dim, vocabulary = self.config.dim, self.vocabulary
-        tensors = {
-            "input": words[:, :dim], "output": contexts[:, :dim],
-            "input_biases": words[:, dim], "output_biases": contexts[:, dim + 1],
-        }  # fmt: skip
-        if self.config.unk:
-            tensors = {name: with_mean_of_rarest(rows) for name, rows in tensors.items()}
-            counts = np.asarray(vocabulary.counts).tolist()
-            vocabulary = Vocabulary.from_words([*vocabulary, UNK], [*counts, 0])
-        else:
-            tensors = {name: rows.copy() for name, rows in tensors.items()}
-        model.adopt(vocabulary, **tensors)
-
-    def words_at(self, step: int) -> int:
-        """Words of text that correspond to the cells before `step`."""
-        return step * self.tokens_per_epoch // self.steps_per_epoch
-
-    def rate_at(self, step: int) -> float:
-        """The learning rate before AdaGrad, which is constant."""
-        return self.config.learning_rate
-
-    def order(self, epoch: int) -> np.ndarray:
-        """The steps of the file in the order of an epoch."""
-
-        known, order = self._order
-        if known != epoch:
-            order = np.empty(self.steps_per_epoch, np.int64)
-            random_order(np.uint64(stream_key(self.config.seed, _ORDER, epoch)), order)
-            self._order = (epoch, order)
-        return order
-
-    def step(self, step: int, space: Any, stats: np.ndarray) -> None:
-        """Train on the cells of `step`."""
-
-        config = self.config
-        epoch, place = divmod(step, self.steps_per_epoch)
-        keys, logs, base = self.cells.read(int(self.order(epoch)[place]))
-        first, stride = way_through(stream_key(config.seed, _WAY, step), len(keys))
-        train_cells(
-            keys, logs, base, first, stride, *self._flat, self.width, self._rates, self._limits,
-            np.float32(config.alpha), np.float32(math.log(config.x_max)), stats,
-        )  # fmt: skip
-
-
-def step_limits(config: GloVeConfig) -> tuple[np.ndarray, np.ndarray]:
-    """(rates, limits) of a step for each value of a word's row, then of a context's."""
-    dim = config.dim
-    rates, limits = (np.zeros((2, row_size(dim)), np.float32) for _ in range(2))
-    rates[:, :dim], limits[:] = config.learning_rate, config.grad_clip
-    # As in the original program: biases have a learning rate of 1 and no gradient clipping.
-    for half, bias in ((0, dim), (1, dim + 1)):
-        rates[half, bias], limits[half, bias] = 1, np.inf
-    return rates.reshape(-1), limits.reshape(-1)
-
-
-def with_mean_of_rarest(rows: np.ndarray) -> np.ndarray:
-    """The rows, followed by the mean of the last hundred, which are the rarest words."""
-    mean = rows[-_NUM_RAREST:].mean(axis=0, dtype=np.float64, keepdims=True)
-    return np.concatenate([rows, mean.astype(np.float32)])
-
-
-class GloVe(StaticModel):
+class GloVe(OnDevice):
     """Word vectors from counts of pairs of words (Pennington et al. 2014).
 
     model = sememe.GloVe(dim=100).fit("corpus.txt")
@@ -169,6 +35,8 @@ class GloVe(StaticModel):
     kind = "glove"
     config_class = GloVeConfig
     config: GloVeConfig
+    # The run on a GPU: its module needs PyTorch.
+    strata_run: ClassVar[tuple[str, str]] = ("sememe.models.glove.strata.run", "StrataRun")
     start_s = 0.0  # spent on counting before the first step, not part of the history
 
     @property
@@ -192,11 +60,23 @@ class GloVe(StaticModel):
         out = request.out
         place = temporary_place() if out is None else Path(f"{Path(out)}.pairs").absolute()
         check_place(place)
+        plan = self.plan_of(tokens, size)
+        # A GPU is that of this machine; only the counting is shared.
+        executor, layout = None if self.is_on_gpu else cluster(), None
+        if executor is not None:
+            threads = 1 if self.config.deterministic else self.config.workers
+            layout = executor.layout(threads, self._memory_needed(size))
+            # Another number arranges the cells in another order.
+            plan["config"]["num_workers"] = layout.num
 
         def make() -> StaticRun:
-            cells = self._open_cells(tokens, size, place, request)
+            num_groups = 1 if layout is None else layout.num
+            cells = self._open_cells(tokens, size, place, request, num_groups)
             self.start_s = cells.seconds
-            return GloVeRun(self.config, cells, vocabulary, tokens.num_tokens)
+            run = self._new_run(cells, vocabulary, tokens.num_tokens)
+            if executor is None or layout is None:
+                return run
+            return PartitionRun(run, executor, layout)
 
         def begin(run: GloVeRun) -> None:
             run.begin()
@@ -215,28 +95,43 @@ class GloVe(StaticModel):
                 if not is_kept:
                     shutil.rmtree(place, ignore_errors=True)
 
-        plan = self.plan_of(tokens, size)
         return Prepared(plan, train)
+
+    def _new_run(self, *text: Any) -> GloVeRun:
+        """A run on the device of the options; it closes the cells if it cannot start."""
+        config = self.config
+        try:
+            if self.is_on_gpu:
+                strata: type[GloVeRun] = imported(*self.strata_run)
+                return strata(config, *text)
+            return GloVeRun(replace(config, workers=1) if config.deterministic else config, *text)
+        except BaseException:
+            text[0].close()
+            raise
 
     def _check_memory(self, num_words: int) -> None:
         check_size(num_words)
-        # Two matrices with their sums of squared steps, and the resulting vectors.
-        needed = 2 * num_words * (2 * row_size(self.config.dim) + self.config.dim) * 4
+        needed = self._memory_needed(num_words)
         if needed > self.config.num_bytes:
             raise OptionError(
                 f"memory: {num_words:,} words × {self.config.dim} take {needed >> 20:,}M and "
                 f"{self.config.memory} were given; give more, or lower dim or max_words."
             )
 
+    def _memory_needed(self, num_words: int) -> int:
+        """The bytes of both matrices, their sums of squared steps, and the resulting vectors."""
+        return 2 * num_words * (2 * row_size(self.config.dim) + self.config.dim) * 4
+
     def _open_cells(
-        self, tokens: TokenStore, num_words: int, place: Path, request: Request
+        self, tokens: TokenStore, num_words: int, place: Path, request: Request, num_groups: int
     ) -> CellFile:
-        """The arranged counts: those of a stopped run, or new ones."""
+        """The arranged counts for this many groups: those of a stopped run, or new ones."""
 
         config = self.config
         content = {
             **content_of(tokens, num_words),
             "window": config.window, "weighting": config.weighting, "direction": config.direction,
+            "groups": num_groups,
         }  # fmt: skip
         found = CellFile.open(place, content)
         if found is not None:
@@ -246,7 +141,7 @@ class GloVe(StaticModel):
             tokens, num_words, config, memory=config.num_bytes - BUFFER_BYTES,
             workers=config.num_workers, scratch=place / SCRATCH, progress=request.reporter,
         )  # fmt: skip
-        arranged = CellFile.write(place, cells, num_words, content)
+        arranged = CellFile.write(place, cells, num_words, content, num_groups)
         if not arranged.num_cells:
             arranged.close()
             raise InputError("No two words stand near each other: the text has no pairs to count.")

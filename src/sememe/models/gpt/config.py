@@ -1,8 +1,9 @@
 """The options of GPT: sizes, presets, pre-training and sampling."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
+from sememe.errors import OptionError
 from sememe.options import Config, option
 from sememe.training.config import (
     Activation,
@@ -12,6 +13,8 @@ from sememe.training.config import (
     pretrained_with,
     size_of_preset,
 )
+
+AttentionPattern = Literal["dense", "alternating"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,22 @@ class GPTConfig(TransformerConfig):
     norm: Literal["pre", "post"] = option(
         "pre", "Layer normalisation before (GPT-2) or after (GPT-1) each sub-layer."
     )
+    attention: AttentionPattern = option(
+        "dense", "Dense in every layer, or alternating with a band (GPT-3)."
+    )
+    band: int = option(128, "Earlier tokens that a banded layer sees.", 1, 1_000_000)
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a band where no folder could say so."""
+        super().__post_init__()
+        if self.attention == "alternating" and self.norm == "post":
+            raise OptionError("attention alternating needs norm pre.")
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """How far back each layer sees; 0: to the beginning. Every second layer has a band."""
+        band = self.band if self.attention == "alternating" else 0
+        return tuple(band * (index % 2) for index in range(self.num_layers))
 
 
 GPT_PRESETS = {
@@ -70,3 +89,16 @@ class Sampling(Config):
         1.0, "Nucleus sampling: keep the top tokens with this total probability.", 0, 1
     )
     seed: int = option(1, "Random seed.", 0, 2**62)
+
+    def strategies(self) -> dict[str, Self]:
+        """The usual ways to choose tokens, each alone, with the values given here or usual ones."""
+        plain = replace(self, temperature=1.0, top_k=0, top_p=1.0)
+        usual = 0.7 if self.temperature in (0.0, 1.0) else self.temperature
+        num, share = self.top_k or 40, self.top_p if self.top_p < 1 else 0.9
+        return {
+            "greedy": replace(plain, temperature=0.0),
+            "all tokens": plain,
+            f"temperature {usual:g}": replace(plain, temperature=usual),
+            f"top-k {num}": replace(plain, top_k=num),
+            f"nucleus {share:g}": replace(plain, top_p=share),
+        }

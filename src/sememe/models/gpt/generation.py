@@ -11,7 +11,7 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 
-from sememe.contract import checked_finite
+from sememe.contract import GenerationStep, NextToken, checked_finite
 from sememe.errors import InputError, OptionError
 from sememe.models.gpt.config import Sampling
 from sememe.models.gpt.network import GPTNetwork
@@ -44,7 +44,7 @@ def generate(
         for row, token_id in zip(rows, new, strict=True):
             if token_id is not None:
                 row.append(token_id)
-    written = [tokenizer.decode(row) for row in rows]
+    written = [_Writer(tokenizer, text)(row) for text, row in zip(texts, rows, strict=True)]
     return written[0] if isinstance(prompts, str) else written
 
 
@@ -53,17 +53,17 @@ def stream(
 ) -> Iterator[str]:
     """Continue a prompt and yield each part of the text as soon as it is known."""
     ids: list[int] = []
-    shown = ""
+    shown, write = "", _Writer(tokenizer, prompt)
     for (token_id,) in continue_rows(network, tokenizer, [prompt], **options):
         if token_id is None:
             break
         ids.append(token_id)
-        text = tokenizer.decode(ids)
+        text = write(ids)
         # A multi-byte character may span several tokens; an incomplete one shows as U+FFFD.
         if not text.endswith("\ufffd") and text.startswith(shown):
             yield text[len(shown) :]
             shown = text
-    rest = tokenizer.decode(ids)
+    rest = write(ids)
     if len(rest) > len(shown):
         yield rest[len(shown) :]
 
@@ -99,6 +99,75 @@ def continue_rows(
         yield [None if ended else token for token, ended in zip(new, has_ended, strict=True)]
 
 
+def generation_steps(
+    network: GPTNetwork,
+    tokenizer: SubwordTokenizer,
+    prompt: str,
+    *,
+    ids: Sequence[int] = (),
+    count: int = 10,
+    **options: Any,
+) -> Iterator[GenerationStep]:
+    """Yield each step of `generate` with the `count` most likely tokens; the last may be the end.
+
+    After `ids`, the first tokens of a generation, its other steps follow as if never interrupted.
+    """
+    sampling = changed(Sampling(), "generate_steps", options)
+    if count < 1:
+        raise OptionError(f"count must be at least 1, not {count}.")
+    tokenizer.check_ids([ids])
+    row = [*_prompt_ids(network, tokenizer, prompt), *ids]
+    written, write = list(ids), _Writer(tokenizer, prompt)
+    choose = _Choice(sampling, sampling.seed)
+    choose.skip(len(ids), tokenizer.vocab_size)
+    window = _Window(network, [row], network.embedding.tokens.weight.device, use_cache=True)
+    for _ in range(sampling.max_tokens):
+        logits_V = window.next_logits()[0, : tokenizer.vocab_size].float().cpu()
+        checked_finite("GPT", logits_V.numpy())
+        chosen = choose(logits_V)
+        chances_V, drawn_V = logits_V.softmax(-1), choose.chances(logits_V)
+
+        def token(
+            token_id: int, chances_V: Tensor = chances_V, drawn_V: Tensor = drawn_V
+        ) -> NextToken:
+            text = write.added(written, token_id)
+            return NextToken(token_id, text, float(chances_V[token_id]), float(drawn_V[token_id]))
+
+        likely = chances_V.topk(min(count, len(chances_V))).indices.tolist()
+        yield GenerationStep(token(chosen), [*map(token, likely)], int((drawn_V > 0).sum()))
+        if chosen == tokenizer.end_id:
+            return
+        row.append(chosen)
+        written.append(chosen)
+
+
+class _Writer:
+    """Turns the tokens after a prompt into text."""
+
+    def __init__(self, tokenizer: SubwordTokenizer, prompt: str) -> None:
+        self.tokenizer = tokenizer
+        self.before: list[int] = []
+        if tokenizer.kind != "bpe":
+            # These decode words with spaces between: the last token before says what comes first.
+            self.before = tokenizer.encode(prompt).ids[-1:].tolist()
+        self.has_space = bool(self.before) and prompt[-1:].isspace()
+
+    def __call__(self, ids: list[int]) -> str:
+        """The text of all tokens after the prompt."""
+        start = len(self.tokenizer.decode(self.before)) if self.before else 0
+        text = self.tokenizer.decode([*self.before, *ids])[start:]
+        return text.lstrip(" ") if self.has_space else text
+
+    def added(self, ids: list[int], token_id: int) -> str:
+        """What a token adds to the text of the tokens before it; "" for the end of the text."""
+        if token_id == self.tokenizer.end_id:
+            return ""
+        before, after = self(ids), self([*ids, token_id])
+        # A part of a character changes what was written before; it is shown as it is by itself.
+        is_added = after.startswith(before)
+        return after[len(before) :] if is_added else self.tokenizer.decode([token_id])
+
+
 def _prompt_ids(network: GPTNetwork, tokenizer: SubwordTokenizer, prompt: str) -> list[int]:
     # An empty prompt starts like a new text: after the end of another.
     ids = [int(token_id) for token_id in tokenizer.encode(prompt).ids] or [tokenizer.end_id]
@@ -120,8 +189,20 @@ class _Choice:
     def __call__(self, logits_V: Tensor) -> int:
         if not self.sampling.temperature:
             return int(logits_V.argmax())
-        probabilities_V = narrowed(logits_V, self.sampling).softmax(-1)
-        return int(torch.multinomial(probabilities_V, 1, generator=self.generator))
+        return int(torch.multinomial(self.chances(logits_V), 1, generator=self.generator))
+
+    def chances(self, logits_V: Tensor) -> Tensor:
+        """The probabilities by which a token is drawn, (V,)."""
+        if not self.sampling.temperature:
+            chances_V = torch.zeros_like(logits_V)
+            chances_V[logits_V.argmax()] = 1.0
+            return chances_V
+        return narrowed(logits_V, self.sampling).softmax(-1)
+
+    def skip(self, num: int, vocab_size: int) -> None:
+        """Go on as after `num` tokens: a draw takes as many random numbers as there are tokens."""
+        for _ in range(num if self.sampling.temperature else 0):
+            torch.multinomial(torch.ones(vocab_size), 1, generator=self.generator)
 
 
 def narrowed(logits_V: Tensor, sampling: Sampling) -> Tensor:

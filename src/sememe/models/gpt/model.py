@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from sememe.contract import GenerationStep
 from sememe.examples.batches import Split
 from sememe.examples.packing.rows import PackedBatches
 from sememe.metrics.perplexity import TextScore
 from sememe.models.gpt.config import PRESETS, GPTConfig, GPTTrainingConfig
-from sememe.models.gpt.generation import generate, stream
+from sememe.models.gpt.continuations import continuation_log_probs
+from sememe.models.gpt.generation import generate, generation_steps, stream
 from sememe.models.gpt.network import CausalObjective, GPTNetwork
 from sememe.models.gpt.next_words import suggest
 from sememe.models.language.features import device_of, token_vectors, tokens_in
@@ -171,6 +173,14 @@ class GPT(SubwordModel):
         """Continue a prompt and yield each part of the text as soon as it is known."""
         return stream(self.trained(), self.tokenizer, prompt, **options)
 
+    def generate_steps(
+        self, prompt: str, *, ids: Sequence[int] = (), count: int = 10, **options: Any
+    ) -> Iterator[GenerationStep]:
+        """The steps of `generate` with the most likely tokens at each; options are Sampling's."""
+        return generation_steps(
+            self.trained(), self.tokenizer, prompt, ids=ids, count=count, **options
+        )
+
     def next_words(self, text: str, *, count: int = 5) -> list[Suggestion]:
         """The most likely complete words after a text, or completions of its last word."""
         return suggest(self.trained(), self.tokenizer, text, count=count)
@@ -180,6 +190,12 @@ class GPT(SubwordModel):
         network = self.trained()
         (logs,) = token_log_probs(network, self.tokenizer, [text], length=self.training.length)
         return float(logs.sum()) / math.log(10)
+
+    def continuation_scores(
+        self, prompts: Sequence[str], continuations: Sequence[str]
+    ) -> np.ndarray:
+        """The natural log probability of each continuation after each prompt."""
+        return continuation_log_probs(self.trained(), self.tokenizer, prompts, continuations)
 
     def evaluate(self, data: Any, *, progress: Reporter | None = None) -> TextScore:
         """Compute the perplexity of a text, per word and sentence end."""
@@ -212,12 +228,12 @@ class GPT(SubwordModel):
             rows.append(own.vectors_TD[first - 1] if first else np.zeros(self.config.width))
         return np.array(rows, np.float32).reshape(-1, self.config.width)
 
-    def source(self, store: Any, split: Split) -> Any:
+    def source(self, store: Any, split: Split, length: int = 0) -> Any:
         """Batches of running text."""
-
+        length = length or self.training.length
         return PackedBatches(
-            store, self.tokenizer, length=self.training.length,
-            batch_size=self.training.batch_size, seed=self.training.seed, split=split,
+            store, self.tokenizer, length=length,
+            batch_size=self.rows_of(length), seed=self.training.seed, split=split,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sememe.examples.batches import Batch
 from sememe.models.gpt.config import GPTConfig
-from sememe.nn.blocks import CompiledObjective, Stack, TokenNetwork
+from sememe.nn.blocks import BlockVariant, CompiledObjective, Stack, TokenNetwork
 from sememe.nn.kv_cache import KVCache
 from sememe.nn.layers import LayerNorm, Positions, drop_out, initialise, table_logits, tied_table
 from sememe.nn.rows import GPTInputs, gpt_inputs
@@ -43,7 +43,8 @@ class GPTNetwork(TokenNetwork):
         self.config = config
         is_prenorm = config.norm == "pre"
         self.embedding = GPTEmbedding(config)
-        self.stack = Stack(config, is_causal=True, is_prenorm=is_prenorm)
+        variants = [BlockVariant(window=window) for window in config.windows]
+        self.stack = Stack(config, is_causal=True, is_prenorm=is_prenorm, variants=variants)
         self.norm = LayerNorm(config.width, eps=config.norm_eps) if is_prenorm else nn.Identity()
         self.initialise(seed)
 

@@ -3,24 +3,19 @@
 A folder has config.json (only fields that `transformers` knows), its tensors, the files of the
 tokenizer, and our sememe.json. Tensors are safetensors, in one file or in shards; pickles can only
 be converted to safetensors, without running their code.
-
-In their BERT, queries, keys and values are three matrices, in ours one; their GPTs store matrices
-transposed; their embedding table ends with the vocabulary, ours is padded. Names are stored without
-the leading `bert.` or `transformer.`, which some files have and others do not.
 """
 
 import os
 import pickle
-import re
 import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import Tensor
 
 from sememe.card import card_of, write_manifest
 from sememe.errors import ArtifactError, WriteError
@@ -29,18 +24,31 @@ from sememe.models.bert.config import BERTConfig
 from sememe.models.bert.network import BERTNetwork
 from sememe.models.gpt.config import GPTConfig
 from sememe.models.gpt.network import GPTNetwork
+from sememe.models.huggingface.adapters import START, apply, read_adapter, write_adapter
+from sememe.models.huggingface.growing import with_tokens
 from sememe.models.huggingface.layout import (
+    ADAPTER,
     CONFIG,
     GRAPH,
     INDEX,
     PICKLES,
     TENSORS,
+    base_of,
     finetuned_for,
+    is_adapter,
     network_config,
     network_kind,
     to_huggingface,
 )
 from sememe.models.huggingface.onnx import ONNXEngine
+from sememe.models.huggingface.places import (
+    Network,
+    head_of,
+    places_of,
+    plain_name,
+    prefix_of,
+    tensors_of,
+)
 from sememe.models.language.model import FORMAT
 from sememe.storage.folder import (
     check_replaceable,
@@ -48,6 +56,7 @@ from sememe.storage.folder import (
     open_regular,
     read_errors,
     read_json,
+    verify,
     write_card,
     write_folder,
     write_json,
@@ -55,100 +64,6 @@ from sememe.storage.folder import (
 from sememe.storage.tensors import tensor_shapes, write_tensors
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
 from sememe.training.weights import check_finite
-
-Network = BERTNetwork | GPTNetwork
-
-
-class Place(NamedTuple):
-    """A part of one of our tensors."""
-
-    name: str  # of our parameter
-    first_row: int = 0
-    num_rows: int | None = None  # None: all
-    is_transposed: bool = False
-
-    def of(self, tensors: dict[str, Tensor]) -> Tensor:
-        """The part as a view in the other file's layout; writing to it writes to the network."""
-        tensor = tensors[self.name]
-        if self.num_rows is not None:
-            tensor = tensor[self.first_row : self.first_row + self.num_rows]
-        return tensor.T if self.is_transposed else tensor
-
-
-def tensors_of(network: nn.Module) -> dict[str, Tensor]:
-    """Our parameters and tables by name."""
-    return {name: tensor.detach() for name, tensor in network.state_dict(keep_vars=True).items()}
-
-
-def places_of(network: Network) -> dict[str, Place]:
-    """Their names, without the prefix, and the part of our network for each tensor."""
-    return _bert_places(network) if isinstance(network, BERTNetwork) else _gpt_places(network)
-
-
-def prefix_of(network: Network, name: str) -> str:
-    """The prefix that `transformers` gives a name in its own files."""
-    if isinstance(network, GPTNetwork):
-        return "transformer."
-    return "" if name.startswith("cls.") else "bert."
-
-
-def _affine(theirs: str, ours: str) -> dict[str, Place]:
-    return {f"{theirs}.{part}": Place(f"{ours}.{part}") for part in ("weight", "bias")}
-
-
-def _bert_places(network: BERTNetwork) -> dict[str, Place]:
-    vocab_size, width = network.config.vocab_size, network.config.width
-    places = {
-        "embeddings.word_embeddings.weight": Place("embedding.tokens.weight", 0, vocab_size),
-        "embeddings.position_embeddings.weight": Place("embedding.positions.weight"),
-        "embeddings.token_type_embeddings.weight": Place("embedding.segments.weight"),
-        **_affine("embeddings.LayerNorm", "embedding.norm"),
-    }
-    for index in range(network.config.num_layers):
-        theirs, ours = f"encoder.layer.{index}", f"stack.blocks.{index}"
-        for number, part in enumerate(("query", "key", "value")):
-            for kind in ("weight", "bias"):
-                places[f"{theirs}.attention.self.{part}.{kind}"] = Place(
-                    f"{ours}.attention.projection.{kind}", number * width, width
-                )
-        places |= _affine(f"{theirs}.attention.output.dense", f"{ours}.attention.output")
-        places |= _affine(f"{theirs}.attention.output.LayerNorm", f"{ours}.attention_norm")
-        places |= _affine(f"{theirs}.intermediate.dense", f"{ours}.feed_forward.inner")
-        places |= _affine(f"{theirs}.output.dense", f"{ours}.feed_forward.output")
-        places |= _affine(f"{theirs}.output.LayerNorm", f"{ours}.feed_forward_norm")
-    return {
-        **places,
-        **_affine("pooler.dense", "pooler"),
-        "cls.predictions.bias": Place("masked_bias", 0, vocab_size),
-        **_affine("cls.predictions.transform.dense", "masked_transform"),
-        **_affine("cls.predictions.transform.LayerNorm", "masked_norm"),
-        **_affine("cls.seq_relationship", "next_head"),
-    }
-
-
-def _conv(theirs: str, ours: str) -> dict[str, Place]:
-    return {
-        f"{theirs}.weight": Place(f"{ours}.weight", is_transposed=True),
-        f"{theirs}.bias": Place(f"{ours}.bias"),
-    }
-
-
-def _gpt_places(network: GPTNetwork) -> dict[str, Place]:
-    is_gpt2 = network.config.norm == "pre"
-    tokens, positions = ("wte", "wpe") if is_gpt2 else ("tokens_embed", "positions_embed")
-    places = {
-        f"{tokens}.weight": Place("embedding.tokens.weight", 0, network.config.vocab_size),
-        f"{positions}.weight": Place("embedding.positions.weight"),
-    }
-    for index in range(network.config.num_layers):
-        theirs, ours = f"h.{index}", f"stack.blocks.{index}"
-        places |= _affine(f"{theirs}.ln_1", f"{ours}.attention_norm")
-        places |= _conv(f"{theirs}.attn.c_attn", f"{ours}.attention.projection")
-        places |= _conv(f"{theirs}.attn.c_proj", f"{ours}.attention.output")
-        places |= _affine(f"{theirs}.ln_2", f"{ours}.feed_forward_norm")
-        places |= _conv(f"{theirs}.mlp.c_fc", f"{ours}.feed_forward.inner")
-        places |= _conv(f"{theirs}.mlp.c_proj", f"{ours}.feed_forward.output")
-    return places | (_affine("ln_f", "norm") if is_gpt2 else {})
 
 
 class Weights:
@@ -159,7 +74,8 @@ class Weights:
         self._places: dict[str, tuple[Path, str]] = {}  # plain name → file, name there
         for path in _files(folder):
             for name in tensor_shapes(path):
-                self._places[plain_name(name)] = path, name
+                plain = plain_name(name.removeprefix(START)) if path.name == ADAPTER else name
+                self._places[plain_name(plain)] = path, name
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
@@ -180,20 +96,9 @@ class Weights:
             raise ArtifactError(f"{path} cannot be used: {error}.") from error
 
 
-def plain_name(name: str) -> str:
-    """A tensor's name without what differs between files.
-
-    Some files were written from inside a larger module, and the first BERTs, which came from
-    TensorFlow, call the weights of a normalisation gamma and beta.
-    """
-    name = re.sub(r"^(module\.)?(bert\.|transformer\.)?", "", name)
-    if name.endswith((".gamma", ".beta")):
-        return name.replace(".gamma", ".weight").replace(".beta", ".bias")
-    # The bias of the tied head goes by two names.
-    return name.replace("cls.predictions.decoder.bias", "cls.predictions.bias")
-
-
 def _files(folder: Path) -> list[Path]:
+    if is_adapter(folder):
+        return [folder / ADAPTER]
     if (folder / TENSORS).is_file():
         return [folder / TENSORS]
     if (folder / INDEX).is_file():
@@ -255,10 +160,6 @@ def _arrays(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     return arrays
 
 
-# Parts of BERT that a file may lack, because it was saved without them.
-HEADS = {"pooler.": "pooler", "cls.predictions.": "masked head", "cls.seq_": "next head"}
-
-
 def kind_of(network: Network) -> str:
     """The network's kind in sememe.json: bert or gpt."""
     return "bert" if isinstance(network, BERTNetwork) else "gpt"
@@ -275,8 +176,10 @@ def save_folder(
     check_replaceable(folder, kind_of(network))
     check_vocabulary(network.config, tokenizer, str(folder))
     with write_folder(folder) as scratch:
-        write_network(network, scratch)
-        tokenizer.save(scratch, max_length=network.config.max_length)
+        write_network(network, scratch, config=token_fields(network, tokenizer))
+        tokenizer.save(
+            scratch, max_length=network.config.max_length, has_segments=kind_of(network) != "gpt"
+        )
         write_manifest(scratch, manifest_of(network) | (manifest or {}))
 
 
@@ -289,7 +192,21 @@ def manifest_of(network: Network) -> dict[str, Any]:
         "untrained": sorted(network.untrained),
         "seen_length": network.seen_length,
         "provenance": provenance(),
-    }
+    } | ({} if network.adapter is None else {"adapter": network.adapter.manifest()})
+
+
+def token_fields(network: Network, tokenizer: SubwordTokenizer) -> dict[str, Any]:
+    """The ids of special tokens in config.json, by which `transformers` pads, starts and stops."""
+    if isinstance(network, GPTNetwork):
+        end_id = tokenizer.end_id
+        return {"bos_token_id": end_id, "eos_token_id": end_id, "pad_token_id": tokenizer.pad_id}
+    if network.config.family == "bert":
+        return {}
+    first, last = tokenizer.cls_id, tokenizer.sep_id
+    roles = {"bos": first, "eos": last, "cls": first, "sep": last}
+    if not network.config.first_position:  # where it also says which position is the first
+        roles["pad"] = tokenizer.pad_id
+    return {f"{role}_token_id": token_id for role, token_id in roles.items()}
 
 
 def write_network(
@@ -299,13 +216,20 @@ def write_network(
     without: Collection[str] = (),
     config: dict[str, Any] | None = None,
     tensors: dict[str, Tensor] | None = None,
+    as_adapter: bool = False,
 ) -> None:
     """Write config.json and model.safetensors into a folder that the caller makes atomic.
 
-    Heads named in `without` are omitted; `config` and `tensors` are added to what is written.
+    Heads named in `without` are omitted; `config` and `tensors` are added to what is written. With
+    `as_adapter`, a network that has an adapter is written as that adapter.
     """
     own, left_out = tensors_of(network), {*network.untrained, *without}
-    write_json(folder / CONFIG, to_huggingface(network.config, left_out) | (config or {}))
+    content = to_huggingface(network.config, left_out) | (config or {})
+    write_json(folder / CONFIG, content)
+    if as_adapter and network.adapter is not None:
+        architecture = next(iter(content.get("architectures", [])), "")
+        write_adapter(network, folder, architecture, tensors or {})
+        return
     parts = {
         prefix_of(network, name) + name: place.of(own)
         for name, place in places_of(network).items()
@@ -315,17 +239,19 @@ def write_network(
     write_tensors(folder / TENSORS, arrays, metadata={"format": "pt"})
 
 
-def head_of(name: str) -> str | None:
-    """The head of BERT that a tensor belongs to, or None."""
-    return next((head for start, head in HEADS.items() if name.startswith(start)), None)
-
-
 def load_folder(folder: str | Path) -> tuple[Network, SubwordTokenizer]:
     """Open a model folder, of sememe or `transformers`, with its tokenizer."""
     network = load_network(folder)
-    tokenizer = SubwordTokenizer.load(folder)
+    tokenizer = load_tokenizer(Path(folder))
     check_vocabulary(network.config, tokenizer, str(folder))
     return network, tokenizer
+
+
+def load_tokenizer(folder: Path) -> SubwordTokenizer:
+    """The tokenizer of a model folder; an adapter of PEFT may leave it to its base."""
+    if is_adapter(folder) and not (folder / "tokenizer.json").is_file():
+        folder = base_of(folder)
+    return SubwordTokenizer.load(folder)
 
 
 def load_network(folder: str | Path) -> Network:
@@ -333,6 +259,8 @@ def load_network(folder: str | Path) -> Network:
     folder = Path(folder)
     if not folder.is_dir():
         raise ArtifactError(f"There is no model folder at {folder}.")
+    if is_adapter(folder):
+        return _load_adapted(folder)
     config = network_config(folder)
     weights = Weights(folder)
     sizes = [path.stat().st_size for path in _files(folder)]
@@ -347,7 +275,21 @@ def load_network(folder: str | Path) -> Network:
     network.seen_length = _seen_length(folder, config)
     # Graphs of other programs may have other inputs and outputs, or other weights.
     if (folder / GRAPH).is_file() and "onnx" in manifest_in(folder):
+        verify(folder, {GRAPH})  # the library would run a damaged one
         network.engine = ONNXEngine(folder / GRAPH)
+    return network.eval()
+
+
+def _load_adapted(folder: Path) -> Network:
+    """The network of an adapter's base with its updates merged."""
+    adapter = read_adapter(folder)
+    network = load_network(adapter.base)
+    num_tokens = network_config(folder).vocab_size
+    if num_tokens > network.config.vocab_size:
+        network = with_tokens(network, num_tokens)
+    apply(network, adapter, folder)
+    network.untrained |= frozenset(manifest_in(folder).get("untrained", ()))
+    network.engine = None  # that of the base computes with other weights
     return network.eval()
 
 
@@ -368,7 +310,10 @@ def fill(network: Network, weights: Weights) -> None:
     tensors = tensors_of(network)
     places = places_of(network)
     missing = {name for name in places if name not in weights}
-    network.untrained = frozenset(head for name in missing if (head := head_of(name)))
+    heads = {head for name in missing if (head := head_of(name))}
+    if isinstance(network, BERTNetwork) and not network.config.has_next_head:
+        heads.add("next head")
+    network.untrained = frozenset(heads)
     for name, place in places.items():
         if head_of(name) in network.untrained:
             continue

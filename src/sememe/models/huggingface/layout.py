@@ -10,23 +10,58 @@ from typing import Any, Literal
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.models.bert.config import BERTConfig
+from sememe.models.bert.families import FamilyConfig
 from sememe.models.gpt.config import GPTConfig
+from sememe.models.huggingface.families import (
+    ACTIVATIONS,
+    BERT,
+    FAMILIES,
+    activation_name,
+    activation_of,
+    bert_config,
+    family_config,
+    family_content,
+)
 from sememe.storage.folder import MANIFEST, manifest_in, read_errors, read_json
+from sememe.storage.tensors import tensor_shapes
 
 CONFIG = "config.json"
+ADAPTER_CONFIG, ADAPTER = "adapter_config.json", "adapter_model.safetensors"  # PEFT's
 GRAPH = "model.onnx"  # what computes vectors instead of the weights, if it is there
 TENSORS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = "pytorch_model*.bin"
 _HDF5 = (".hdf5", ".h5")
-_KINDS: dict[str, Literal["bert", "gpt"]] = {"bert": "bert", "gpt2": "gpt", "openai-gpt": "gpt"}
+_KINDS: dict[str, Literal["bert", "gpt"]] = {
+    **dict.fromkeys(("bert", *FAMILIES), "bert"), "gpt2": "gpt", "openai-gpt": "gpt",
+    "gpt2-banded": "gpt",
+}  # fmt: skip
+# Ours alone: `transformers` refuses it instead of computing dense attention in every layer.
+_BANDED = "gpt2-banded"
 
-_FINETUNED = {
-    "BertForSequenceClassification": "classify",
-    "BertForMultipleChoice": "choose",
-    "BertForTokenClassification": "tag",
-    "BertForQuestionAnswering": "answer",
+_ENDINGS = {
+    "ForSequenceClassification": "classify",
+    "ForMultipleChoice": "choose",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "answer",
 }
+# The classes whose head is a linear map of the vectors that we compute too.
+HEAD_CLASSES = {
+    "Bert": tuple(_ENDINGS),
+    "Albert": tuple(_ENDINGS),
+    **dict.fromkeys(
+        ("Roberta", "XLMRoberta", "DistilBert", "Electra"),
+        ("ForTokenClassification", "ForQuestionAnswering"),
+    ),
+}
+_FINETUNED = {
+    start + ending: _ENDINGS[ending] for start, own in HEAD_CLASSES.items() for ending in own
+}
+
+
+def class_start(config: BERTConfig) -> str:
+    """How the names of the classes of `transformers` for a network start."""
+    return FAMILIES[config.family].start if isinstance(config, FamilyConfig) else "Bert"
 
 
 def network_kind(path: str | Path) -> Literal["bert", "gpt"] | None:
@@ -37,10 +72,51 @@ def network_kind(path: str | Path) -> Literal["bert", "gpt"] | None:
 def _content(folder: str | Path) -> dict[str, Any]:
     """The content of config.json; empty if there is none, or it cannot be read."""
     try:
-        content = read_json(Path(folder) / CONFIG)
+        content = read_config(Path(folder))
     except ArtifactError:
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def read_config(folder: Path) -> Any:
+    """The content of config.json; an adapter without one has that of its base."""
+    if (folder / CONFIG).is_file() or not is_adapter(folder):
+        return read_json(folder / CONFIG)
+    content = read_json(base_of(folder) / CONFIG)
+    with read_errors(folder / ADAPTER):
+        ending = _TASK_TYPES.get(read_json(folder / ADAPTER_CONFIG).get("task_type"))
+        config = from_huggingface(content, str(folder))
+        if ending is None or not isinstance(config, BERTConfig):
+            return content
+        sizes = tensor_shapes(folder / ADAPTER)
+        heads = [size for name, size in sizes.items() if name.endswith("classifier.weight")]
+        labels = {str(number): f"LABEL_{number}" for size in heads for number in range(size[0])}
+        own = {"architectures": [class_start(config) + ending]}
+        return content | own | ({"id2label": labels} if labels else {})
+
+
+def is_adapter(path: str | Path) -> bool:
+    """Whether a path is a folder with a LoRA adapter."""
+    return (Path(path) / ADAPTER_CONFIG).is_file()
+
+
+def base_of(folder: Path) -> Path:
+    """The folder of the model that an adapter belongs to: where it says, or beside the adapter."""
+    with read_errors(folder / ADAPTER_CONFIG):
+        told = str(read_json(folder / ADAPTER_CONFIG)["base_model_name_or_path"])
+    for place in (Path(told), folder.absolute().parent / Path(told).name):
+        if (place / CONFIG).is_file() and not is_adapter(place):
+            return place
+    raise ArtifactError(
+        f"{folder} is a LoRA adapter of {told}, which is missing: put that model's folder there, "
+        f"or beside the adapter as {folder.absolute().parent / Path(told).name}."
+    )
+
+
+_TASK_TYPES = {
+    "SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification",
+    "QUESTION_ANS": "ForQuestionAnswering",
+}  # fmt: skip
 
 
 def finetuned_for(folder: str | Path) -> str | None:
@@ -85,19 +161,6 @@ def _beside(weights: Path) -> tuple[Path, Path]:
 
 TransformerSizes = BERTConfig | GPTConfig
 
-_BERT = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "width",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "inner_size",
-    "max_position_embeddings": "max_length",
-    "type_vocab_size": "num_segments",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "layer_norm_eps": "norm_eps",
-    "initializer_range": "initial_std",
-}
 _GPT = {
     "vocab_size": "vocab_size",
     "n_embd": "width",
@@ -108,14 +171,6 @@ _GPT = {
     "attn_pdrop": "attention_dropout",
     "layer_norm_epsilon": "norm_eps",
     "initializer_range": "initial_std",
-}
-_ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_python": "gelu",
-    "relu": "relu",
 }
 # GPT-1 calls its own approximation plain gelu.
 _GPT1_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu"}
@@ -134,9 +189,9 @@ _ARITHMETIC = {
 def from_huggingface(content: Any, place: str) -> TransformerSizes:
     """Our config for a config.json; raises an error for networks with different arithmetic."""
     kind = content.get("model_type") if isinstance(content, dict) else None
-    if kind not in ("bert", "gpt2", "openai-gpt"):
+    if kind not in _KINDS:
         raise ArtifactError(
-            f"{place} describes a model of type {kind!r}; sememe opens bert, gpt2 and openai-gpt."
+            f"{place} describes a model of type {kind!r}; sememe opens {', '.join(_KINDS)}."
         )
     for name, computed in _ARITHMETIC.items():
         if content.get(name, computed) != computed:
@@ -144,7 +199,9 @@ def from_huggingface(content: Any, place: str) -> TransformerSizes:
                 f"{place} has {name} = {content[name]!r}; sememe computes with {computed!r} only."
             )
     try:
-        return _bert_config(content) if kind == "bert" else _gpt_config(content, kind)
+        if kind in FAMILIES:
+            return family_config(content)
+        return bert_config(content) if kind == "bert" else _gpt_config(content, kind)
     except (KeyError, TypeError, OptionError) as error:
         reason = f"{error} is missing." if isinstance(error, KeyError) else str(error)
         raise ArtifactError(f"{place} cannot be used: {reason}") from error
@@ -155,7 +212,7 @@ def network_config(folder: Path) -> TransformerSizes:
 
     Their file cannot tell that positions are sine waves, and need not: it holds the table.
     """
-    config = from_huggingface(read_json(folder / CONFIG), str(folder / CONFIG))
+    config = from_huggingface(read_config(folder), str(folder / CONFIG))
     ours = manifest_in(folder).get("config")
     with read_errors(folder / MANIFEST):
         known = ours if isinstance(ours, dict) else {}
@@ -163,30 +220,17 @@ def network_config(folder: Path) -> TransformerSizes:
         return replace(config, **own)
 
 
-def _bert_config(content: dict[str, Any]) -> BERTConfig:
-    values = {ours: content[theirs] for theirs, ours in _BERT.items() if theirs in content}
-    if values.get("inner_size") == 4 * values.get("width", 768):
-        values["inner_size"] = 0
-    return BERTConfig(
-        activation=_activation(content.get("hidden_act", "gelu"), _ACTIVATIONS), **values
-    )
-
-
 def _gpt_config(content: dict[str, Any], kind: str) -> GPTConfig:
     values = {ours: content[theirs] for theirs, ours in _GPT.items() if theirs in content}
     values["inner_size"] = content.get("n_inner") or 0
-    if kind == "gpt2":
+    if kind in ("gpt2", _BANDED):
         name = content.get("activation_function", "gelu_new")
-        return GPTConfig(activation=_activation(name, _ACTIVATIONS), norm="pre", **values)
+        if kind == _BANDED:
+            values |= {"attention": "alternating", "band": content["band"]}
+        return GPTConfig(activation=activation_of(name, ACTIVATIONS), norm="pre", **values)
     values = {"vocab_size": 40_478, "max_length": 512, **values}
     name = content.get("afn", "gelu")
-    return GPTConfig(activation=_activation(name, _GPT1_ACTIVATIONS), norm="post", **values)
-
-
-def _activation(name: str, known: dict[str, str]) -> Any:
-    if name not in known:
-        raise OptionError(f"the activation {name!r} is not among {', '.join(known)}.")
-    return known[name]
+    return GPTConfig(activation=activation_of(name, _GPT1_ACTIVATIONS), norm="post", **values)
 
 
 # The class of `transformers` that has just the heads of a BERT, by those that it lacks. None has a
@@ -205,10 +249,12 @@ def to_huggingface(config: TransformerSizes, lacking: Collection[str] = ()) -> d
     A class is named only if all its weights are present; otherwise it would initialize them at
     random.
     """
+    if isinstance(config, FamilyConfig):
+        return family_content(config, lacking)
     if isinstance(config, BERTConfig):
-        content = {theirs: getattr(config, ours) for theirs, ours in _BERT.items()}
+        content = {theirs: getattr(config, ours) for theirs, ours in BERT.items()}
         content["intermediate_size"] = config.inner_width
-        content["hidden_act"] = _name(config.activation, _ACTIVATIONS)
+        content["hidden_act"] = activation_name(config.activation, ACTIVATIONS)
         name = _BERT_CLASSES.get(frozenset(lacking))
         named = {"architectures": [name]} if name else {}
         return {**named, "model_type": "bert", **content}
@@ -216,19 +262,14 @@ def to_huggingface(config: TransformerSizes, lacking: Collection[str] = ()) -> d
     content["embd_pdrop"] = config.dropout
     if config.norm == "pre":
         content["n_inner"] = config.inner_size or None
-        content["activation_function"] = _name(config.activation, _ACTIVATIONS)
+        content["activation_function"] = activation_name(config.activation, ACTIVATIONS)
+        if config.attention == "alternating":
+            return {"model_type": _BANDED, "band": config.band, **content}
         return {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", **content}
     if config.inner_width != 4 * config.width:
         raise ArtifactError(
             "A post-norm GPT is saved as GPT-1, whose inner_size is four times its width "
             f"({config.inner_width} and {config.width} were given)."
         )
-    content["afn"] = _name(config.activation, _GPT1_ACTIVATIONS)
+    content["afn"] = activation_name(config.activation, _GPT1_ACTIVATIONS)
     return {"architectures": ["OpenAIGPTLMHeadModel"], "model_type": "openai-gpt", **content}
-
-
-def _name(activation: str, known: dict[str, str]) -> str:
-    for theirs, ours in known.items():
-        if ours == activation:
-            return theirs
-    raise ArtifactError(f"GPT-1's files know no activation {activation}; choose gelu_tanh or relu.")

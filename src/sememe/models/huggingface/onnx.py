@@ -144,6 +144,11 @@ def write_graph(network: Any, path: Path, *, int8: bool = False) -> None:
         import onnx
         import onnxruntime  # noqa: F401  # which runs it
 
+    if network.config.family != "bert":
+        raise UnsupportedError(
+            f"A network of the family {network.config.family} cannot become ONNX here: only BERT's "
+            "blocks are written."
+        )
     model = build_graph(network)
     if not int8:
         onnx.save(model, path)
@@ -152,6 +157,8 @@ def write_graph(network: Any, path: Path, *, int8: bool = False) -> None:
 
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         plain = Path(folder) / GRAPH
+        # Otherwise the library logs a warning; there is nothing to optimize in this graph.
+        onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
         onnx.save(model, plain)
         quantize_dynamic(
             plain, path, op_types_to_quantize=["MatMul", "Attention"], per_channel=True,

@@ -46,7 +46,8 @@ def unigram_metrics(counts: np.ndarray, source: Any, num_batches: int) -> dict[s
         "unigram_loss": float(losses[targets].mean()),
         "unigram_accuracy": float((targets == counts.argmax()).mean()),
     }
-    if pairs := [batch.is_next_B for batch in batches if batch.is_next_B is not None]:
+    pairs = [own[own >= 0] for batch in batches if (own := batch.is_next_B) is not None]
+    if any(map(len, pairs)):
         # The same answer always.
         found["next_baseline"] = 0.5 + abs(float(np.concatenate(pairs).mean()) - 0.5)
     return found
@@ -216,8 +217,7 @@ def _texts(store: Any, tokenizer: Any, is_masked: bool) -> Iterator[np.ndarray]:
     row has there; for BERT, whose rows hold one document, another such id.
     """
     none = int(tokenizer.vocab_size)
-    is_bpe = tokenizer.kind == "bpe"
-    end_id = none if is_masked else int(tokenizer.end_id if is_bpe else tokenizer.sep_id)
+    end_id = none if is_masked else int(tokenizer.end_id)
     documents = Documents(store, "train")
     stream_ends = np.cumsum(documents.sizes + 1)
     last = np.full(2, none, np.int32)

@@ -15,16 +15,22 @@ from torch import Tensor
 
 from sememe.contract import KINDS
 from sememe.errors import ArtifactError, OptionError
+from sememe.models.bert.config import BERTConfig
 from sememe.models.bert.network import BERTNetwork
 from sememe.models.gpt.network import GPTNetwork
+from sememe.models.huggingface.adapters import begin, check_base, finish, summary
 from sememe.models.huggingface.folder import (
     Weights,
-    check_vocabulary,
     kind_of,
+    load_folder,
     load_network,
     manifest_of,
+    token_fields,
     write_network,
 )
+from sememe.models.huggingface.growing import with_tokens
+from sememe.models.huggingface.layout import HEAD_CLASSES, class_start, network_config
+from sememe.models.huggingface.places import pretraining_heads
 from sememe.nn.blocks import compile_parts, uncompile
 from sememe.nn.encoders import (
     HEAD,
@@ -88,9 +94,8 @@ class NetworkEncoder(UnderHead):
         # Several processes that exchange gradients would wait for the others.
         self.network.requires_grad_(not self.is_frozen)
         if isinstance(self.network, BERTNetwork):
-            for part in ("masked_transform", "masked_norm", "next_head"):
-                getattr(self.network, part).requires_grad_(False)
-            self.network.masked_bias.requires_grad_(False)
+            for _, parameter in self.network.head_parameters():
+                parameter.requires_grad_(False)
             # The pooler belongs to the head rather than to the frozen part.
             self.network.pooler.requires_grad_(self.is_standard)
 
@@ -177,6 +182,7 @@ Network = BERTNetwork | GPTNetwork
 MARKS = ("<|start|>", "<|delimiter|>", "<|extract|>")
 _EPOCHS = 3.0
 _HEAD_RATE = 1e-3  # a head on frozen vectors starts from scratch
+_LORA_RATE = 10  # times the rate of all weights
 
 
 class SubwordCoder(Coder):
@@ -189,12 +195,12 @@ class SubwordCoder(Coder):
         self.tokenizer, self.kind, self.length = tokenizer, kind, length
         self.is_gpt = kind == "gpt"
         if kind == "bert":
-            before, between = tokenizer.cls_id, tokenizer.sep_id
-            after, self.unknown_id = between, tokenizer.unk_id
+            before, between, after = tokenizer.cls_id, tokenizer.between_ids, tokenizer.sep_id
+            self.unknown_id = tokenizer.unk_id
         else:
-            before, between, after = map(tokenizer.id, MARKS)
-            self.unknown_id = tokenizer.end_id
-        self.marks = SequenceMarks((before,), (between,), (), (after,))
+            before, delimiter, after = map(tokenizer.id, MARKS)
+            between, self.unknown_id = (delimiter,), tokenizer.end_id
+        self.marks = SequenceMarks((before,), between, (), (after,))
 
     def encode(self, texts: Several[str]) -> list[Encoding]:
         """Split texts into sub-word tokens; names of special tokens in them are plain text."""
@@ -220,6 +226,7 @@ class TransformerBackbone(Backbone):
         """A copy of a network, for a head that needs `reads`."""
         refuse_vectors(config)
         network = deepcopy(network)
+        network.adapter = None  # its weights will change
         if isinstance(network, GPTNetwork) and any(mark not in tokenizer for mark in MARKS):
             tokenizer = tokenizer.with_tokens(MARKS)
             network = with_tokens(network, tokenizer.vocab_size, seed=config.seed)
@@ -258,12 +265,31 @@ class TransformerBackbone(Backbone):
         """The learning rate for the size of the network, and three epochs."""
         sizes = self.encoder.network.config
         rate = _HEAD_RATE if config.is_frozen else _default_rate(sizes.width, sizes.num_layers)
-        return rate, _EPOCHS
+        return rate * (_LORA_RATE if config.lora else 1), _EPOCHS
 
     @property
     def seen_length(self) -> int:
         """The number of positions that the network was trained with."""
         return self.encoder.network.seen_length
+
+    def adapt(self, base: Any, config: Any) -> str:
+        """Put LoRA's updates on the network of a model, and say how many weights are trained."""
+        if config.is_frozen:
+            raise OptionError("lora has nothing to update in a frozen network.")
+        network, place = self.encoder.network, check_base(base)
+        begin(network, place, config, config.seed, network_config(place).vocab_size)
+        if isinstance(network, BERTNetwork):
+            network.pooler.requires_grad_(True)  # it belongs to the head
+        return summary(network)
+
+    def finish_adapter(self) -> None:
+        """Merge what LoRA has trained into the weights."""
+        finish(self.encoder.network)
+
+    def drop_adapter(self, objectives: Several[Any]) -> None:
+        """Let networks be saved as a whole."""
+        for own in (self, *objectives):
+            own.encoder.network.adapter = None
 
     def model(self) -> Any:
         """A BERT or GPT that shares this network."""
@@ -274,7 +300,9 @@ class TransformerBackbone(Backbone):
 
     def write(self, folder: Path) -> None:
         """Write the tokenizer."""
-        self.coder.tokenizer.save(folder, max_length=self.encoder.max_length)
+        self.coder.tokenizer.save(
+            folder, max_length=self.encoder.max_length, has_segments=not self.coder.is_gpt
+        )
 
     def manifest(self, objective: Any) -> dict[str, Any]:
         """What sememe.json says about the network."""
@@ -288,8 +316,7 @@ class TransformerBackbone(Backbone):
     @classmethod
     def read(cls, folder: Path, manifest: dict[str, Any], config: Any) -> Self:
         """Open the network and the tokenizer of a task, of sememe or of `transformers`."""
-        network, tokenizer = load_network(folder), SubwordTokenizer.load(folder)
-        check_vocabulary(network.config, tokenizer, str(folder))
+        network, tokenizer = load_folder(folder)
         coder = SubwordCoder(tokenizer, kind_of(network), config.length)
         return cls(_under_head(network, config), coder)
 
@@ -301,7 +328,9 @@ class TransformerBackbone(Backbone):
         """Write the network with its head, as `transformers` does if it has such a head."""
         encoder, head = objective.encoder, objective.head
         peer = peer_of(encoder, head)
-        config, tensors = self._labels_config(head, labels), {}
+        config = token_fields(encoder.network, self.coder.tokenizer)
+        config |= self._labels_config(head, labels)
+        tensors = {}
         if peer is not None:
             config["architectures"] = [peer.architecture]
             tensors = _linear(head, peer.prefix)
@@ -309,8 +338,9 @@ class TransformerBackbone(Backbone):
             extras = {name: x.float().cpu().numpy() for name, x in _extras(objective).items()}
             write_tensors(folder / HEAD, extras)
         write_network(
-            encoder.network, folder, without=_untrained(objective), config=config, tensors=tensors
-        )
+            encoder.network, folder, without=_untrained(objective), config=config,
+            tensors=tensors, as_adapter=True,
+        )  # fmt: skip
 
     def _labels_config(self, head: Head, labels: Several[str]) -> dict[str, Any]:
         """The label fields of config.json for `transformers`."""
@@ -324,8 +354,6 @@ class TransformerBackbone(Backbone):
             config["problem_type"] = "regression"
         elif isinstance(head, LabelSetHead):
             config["problem_type"] = "multi_label_classification"
-        if self.coder.is_gpt:
-            config["pad_token_id"] = self.coder.tokenizer.pad_id
         return config
 
     @torch.no_grad()
@@ -379,9 +407,10 @@ def set_dropout(network: Network, share: float) -> None:
 
 def _untrained(objective: Any) -> list[str]:
     """The pre-training heads that a task did not train, which would mislead users of the folder."""
+    heads = pretraining_heads(objective.encoder.network)
     if objective.head.takes == "tokens" or not objective.encoder.is_standard:
-        return ["masked head", "next head", "pooler"]
-    return ["masked head", "next head"]
+        heads.append("pooler")
+    return heads
 
 
 def _linear(head: Head, prefix: str) -> dict[str, Tensor]:
@@ -389,9 +418,14 @@ def _linear(head: Head, prefix: str) -> dict[str, Tensor]:
 
 
 def _extras(objective: Any) -> dict[str, Tensor]:
-    """Every weight that is not the network's."""
-    own = weights_of(objective)
-    return {name: x for name, x in own.items() if not name.startswith("encoder.network.")}
+    """Every weight that is not the network's; beside an adapter, the pooler belongs to the head."""
+    own, network = weights_of(objective), "encoder.network."
+    is_adapted = objective.encoder.network.adapter is not None
+    return {
+        name: x
+        for name, x in own.items()
+        if not name.startswith(network) or (is_adapted and name.startswith(f"{network}pooler."))
+    }
 
 
 class Peer(NamedTuple):
@@ -416,32 +450,14 @@ def peer_of(encoder: NetworkEncoder, head: Head) -> Peer | None:
     if not encoder.is_standard or not head.is_plain or type(head) not in _ENDINGS:
         return None
     ending = _ENDINGS[type(head)]
-    norm = getattr(encoder.network.config, "norm", None)  # GPT's alone
-    start = {None: "Bert", "pre": "GPT2", "post": "OpenAIGPT"}[norm]
-    if isinstance(head, SpanHead):
-        prefix = "qa_outputs"
-    elif start != "Bert" and isinstance(head, ClassHead):
-        prefix = "score"
-    else:
-        prefix = "classifier"
-    known = {"Bert": None, "GPT2": (ClassHead, TokenHead, SpanHead), "OpenAIGPT": (ClassHead,)}
-    allowed = known[start]
-    return Peer(start + ending, prefix) if allowed is None or isinstance(head, allowed) else None
-
-
-@torch.no_grad()
-def with_tokens(network: Any, vocab_size: int, *, seed: int = 1) -> Any:
-    """A network with the same weights and more tokens, whose vectors are random."""
-    # A network may have spare rows already.
-    config = replace(network.config, vocab_size=max(vocab_size, network.config.vocab_size))
-    grown = type(network)(config, seed=seed)
-    old = network.state_dict()
-    for name, tensor in grown.state_dict().items():
-        is_of_tokens = name in ("embedding.tokens.weight", "masked_bias")
-        if tensor.shape == old[name].shape and not is_of_tokens:
-            tensor.copy_(old[name])
-        else:  # the rows after the old vocabulary keep their random values
-            tensor[: network.config.vocab_size] = old[name][: network.config.vocab_size]
-    grown.precision, grown.untrained = network.precision, network.untrained
-    grown.seen_length = network.seen_length
-    return grown.train(network.training)
+    config = encoder.network.config
+    if isinstance(config, BERTConfig):
+        start = class_start(config)
+        prefix = "qa_outputs" if isinstance(head, SpanHead) else "classifier"
+        return Peer(start + ending, prefix) if ending in HEAD_CLASSES.get(start, ()) else None
+    start = {"pre": "GPT2", "post": "OpenAIGPT"}[config.norm]
+    allowed = {"GPT2": (ClassHead, TokenHead, SpanHead), "OpenAIGPT": (ClassHead,)}[start]
+    if not isinstance(head, allowed):
+        return None
+    names: dict[type[Head], str] = {SpanHead: "qa_outputs", TokenHead: "classifier"}
+    return Peer(start + ending, names.get(type(head), "score"))

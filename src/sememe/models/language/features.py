@@ -7,7 +7,6 @@ L layers, H heads, T query tokens, S key tokens.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +14,10 @@ import torch
 from torch import Tensor
 
 from sememe.contract import Attention, WordsInContext
-from sememe.errors import InputError, OptionError
+from sememe.errors import InputError
 from sememe.models.bert.network import BERTNetwork
 from sememe.models.gpt.network import GPTNetwork
-from sememe.nn.feature_layers import POOLS, Choice, choose_layers
+from sememe.nn.feature_layers import Choice, choose_layers
 from sememe.nn.rows import RowLayout, TextWindow, grouped, unpadded_rows, windows
 from sememe.tokens.subwords.tokenizer import Encoding, SubwordTokenizer
 from sememe.training.device import to_device
@@ -53,6 +52,8 @@ def frame(
     ids = [tokenizer.cls_id, *ids, tokenizer.sep_id]
     segments = [0] * len(ids)
     if second is not None:
+        ids += tokenizer.between_ids[1:]
+        segments = [0] * len(ids)
         ids += [*(int(token_id) for token_id in second), tokenizer.sep_id]
         segments += [1] * (len(ids) - len(segments))
     return FramedRow(ids, segments, 1, 1)
@@ -102,7 +103,16 @@ def device_of(network: Network) -> torch.device:
 
 # In one batch on a CPU, whose cache holds the activations, and on a GPU.
 _TOKENS_AT_ONCE = {"cpu": 1_024, "cuda": 65_536}
-_TEXTS_AT_ONCE = 4_096  # sorted by length together
+TEXTS_AT_ONCE = 4_096  # sorted by length together
+
+
+def batched(lengths_R: Sequence[int], device: torch.device) -> Iterator[list[int]]:
+    """The numbers of rows of these lengths, batch by batch, those of similar length together."""
+    is_gpu = device.type != "cpu"
+    order = sorted(range(len(lengths_R)), key=lengths_R.__getitem__)
+    most = _TOKENS_AT_ONCE["cuda" if is_gpu else "cpu"]
+    # On a GPU, thousands of short rows beside a long one would be padded by gigabytes.
+    return grouped(order, lengths_R.__getitem__, most, is_padded=is_gpu)
 
 
 class TextVectors(NamedTuple):
@@ -112,90 +122,6 @@ class TextVectors(NamedTuple):
     vectors_TD: np.ndarray
     before_D: np.ndarray | None  # [CLS]; the mean over the windows of a long text
     after_D: np.ndarray | None  # [SEP]
-
-
-def embed_texts(
-    network: Network,
-    tokenizer: SubwordTokenizer,
-    texts: Sequence[str],
-    *,
-    layers: Choice = "last",
-    pool: str = "mean",
-) -> np.ndarray:
-    """One vector per text, (texts, D): of [CLS], or the mean or maximum over all tokens.
-
-    Mean and maximum include the special tokens, as in sentence-transformers.
-    """
-    if pool not in POOLS:
-        raise OptionError(f"pool must be one of {', '.join(POOLS)}, not {pool!r}.")
-    if pool == "cls" and not isinstance(network, BERTNetwork):
-        raise OptionError("A GPT has no [CLS]; choose pool mean or max.")
-    if pool == "max":
-        found = token_vectors(network, tokenizer, texts, layers=layers)
-        pooled = [_all_tokens(own).max(0)[None] for own in found]
-    else:
-        pooled = [
-            pooled_ids(network, tokenizer, tokenizer.ids_batch(some), layers, pool)
-            for some in (
-                texts[first : first + _TEXTS_AT_ONCE]
-                for first in range(0, len(texts), _TEXTS_AT_ONCE)
-            )
-        ]
-    return np.concatenate(pooled) if pooled else np.empty((0, network.config.width), np.float32)
-
-
-def _all_tokens(own: TextVectors) -> np.ndarray:
-    special = [vector[None] for vector in (own.before_D, own.after_D) if vector is not None]
-    return np.concatenate([own.vectors_TD, *special])
-
-
-def pooled_ids(
-    network: Network,
-    tokenizer: SubwordTokenizer,
-    ids: Sequence[Sequence[int]],
-    layers: Choice = "last",
-    pool: str = "mean",
-) -> np.ndarray:
-    """Mean or [CLS] pooling of texts given as token ids, over the tokens of all their windows.
-
-    Equal to pooling the result of `token_vectors`, without splitting the vectors by text.
-    """
-    cuts, rows = _windowed(network, tokenizer, ids)
-    texts_B = np.repeat(np.arange(len(cuts)), [len(own) for own in cuts])
-    weights = [
-        _pool_weights(row, window, len(own), own[-1].last, pool)
-        for row, window, own in zip(
-            rows, chain(*cuts), (own for own in cuts for _ in own), strict=True
-        )
-    ]
-    pooled: np.ndarray | None = None
-    for group, vectors_ND in _encoded(network, rows, layers):
-        weights_N = np.concatenate([weights[index] for index in group])
-        starts_B = np.cumsum([0, *(len(weights[index]) for index in group[:-1])])
-        sums_BD = np.add.reduceat(vectors_ND * weights_N[:, None], starts_B, axis=0)
-        if pooled is None:
-            pooled = np.zeros((len(ids), sums_BD.shape[1]), np.float32)
-        np.add.at(pooled, texts_B[group], sums_BD)
-    assert pooled is not None
-    return pooled
-
-
-def _pool_weights(
-    row: FramedRow, window: TextWindow, num_windows: int, num_tokens: int, pool: str
-) -> np.ndarray:
-    """The share of each token of a row in the vector of its text, (T,).
-
-    A token in two windows counts in one of them, a special token as the mean over all windows.
-    """
-    weights_T = np.zeros(len(row.ids), np.float32)
-    if pool == "cls":
-        weights_T[0] = 1 / num_windows
-        return weights_T
-    num_special = row.num_before + row.num_after
-    weights_T[: row.num_before] = weights_T[len(row.ids) - row.num_after :] = 1 / num_windows
-    first = row.num_before + window.first - window.start
-    weights_T[first : first + window.last - window.first] = 1
-    return weights_T / (num_tokens + num_special)
 
 
 def embed_words(
@@ -256,8 +182,8 @@ def token_vectors(
     layers: Choice = "last",
 ) -> Iterator[TextVectors]:
     """The vectors of the tokens of each text; adjacent windows overlap by a quarter."""
-    for first in range(0, len(texts), _TEXTS_AT_ONCE):
-        encodings = tokenizer.encode_batch(texts[first : first + _TEXTS_AT_ONCE])
+    for first in range(0, len(texts), TEXTS_AT_ONCE):
+        encodings = tokenizer.encode_batch(texts[first : first + TEXTS_AT_ONCE])
         cuts, rows = _windowed(network, tokenizer, [encoding.ids for encoding in encodings])
         vectors = iter(_row_vectors(network, rows, layers))
         for encoding, own in zip(encodings, cuts, strict=True):
@@ -321,14 +247,8 @@ def _encoded(
 
     Yields the numbers of some rows, and the vectors of their tokens concatenated, (N, D).
     """
-
-    def size_of(index: int) -> int:
-        return len(rows[index].ids)
-
     device = device_of(network)
-    most = _TOKENS_AT_ONCE["cpu" if device.type == "cpu" else "cuda"]
-    order = sorted(range(len(rows)), key=size_of)
-    for group in grouped(order, size_of, most):
+    for group in batched([len(row.ids) for row in rows], device):
         inputs = concatenated([rows[index] for index in group], device)
         if layers == "last":
             chosen_ND = network.encode(*inputs)
@@ -353,7 +273,7 @@ def attention_maps(
         )
     batch = stacked([row], device_of(network))
     maps = network.maps(*batch)
-    tokens = [_shown(tokenizer, token_id) for token_id in row.ids]
+    tokens = [shown(tokenizer, token_id) for token_id in row.ids]
     return Attention(
         target=tokens,
         source=tokens,
@@ -362,7 +282,7 @@ def attention_maps(
     )
 
 
-def _shown(tokenizer: SubwordTokenizer, token_id: int) -> str:
+def shown(tokenizer: SubwordTokenizer, token_id: int) -> str:
     """A token in readable form: BPE writes bytes as other characters, a space as Ġ."""
     text = tokenizer.decode([token_id], specials=True) if tokenizer.kind == "bpe" else ""
     # Part of a multi-byte character is not text by itself.

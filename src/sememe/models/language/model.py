@@ -8,6 +8,7 @@ BERT and GPT share, in `subword_model`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from sememe.storage.folder import (
 from sememe.text.settings import TextSettings
 from sememe.training.config import Preset, chosen
 from sememe.training.device import TYPES, choose_device
-from sememe.training.distributed import joined
+from sememe.training.distributed import check_division, joined
 from sememe.training.loop import Loop
 from sememe.training.objective import Objective, TrainingSource
 from sememe.training.optimizers import RateGroup
@@ -101,7 +102,13 @@ class LanguageModel(Model):
 
     def __repr__(self) -> str:
         state = "untrained" if self.network is None else self._knows()
-        return f"{type(self).__name__}({self.preset}: {self._shape()}, {state})"
+        preset = f"{self.preset}: " if self.preset else ""
+        return f"{type(self).__name__}({preset}{self._shape()}, {state})"
+
+    @property
+    def title(self) -> str:
+        """Its class and preset, for messages."""
+        return f"{type(self).__name__} {self.preset}".strip()
 
     def fit(
         self,
@@ -135,6 +142,7 @@ class LanguageModel(Model):
         """Open the corpus; return the run's plan and the function that trains."""
         self._check()
         check_tensorboard(self.training.tensorboard)
+        check_division(self.training, request.num_processes)
         text = self.open_text(corpus, request)
         plan = self.plan_of(text)
         return Prepared(plan, lambda: self.learn(text, plan, request), text.sizes)
@@ -163,8 +171,7 @@ class LanguageModel(Model):
     def start_message(self) -> str:
         """A line that describes the training about to start."""
         num_weights = format_count(sum(own.numel() for own in self.network.parameters()))
-        name = f"{type(self).__name__} {self.preset}"
-        return f"{name}: {self._shape()}, {num_weights} weights, {self._knows()}"
+        return f"{self.title}: {self._shape()}, {num_weights} weights, {self._knows()}"
 
     def trained(self, capability: str = "") -> Any:
         """The trained network; raises an error if there is none or it lacks a given capability."""
@@ -205,7 +212,8 @@ class LanguageModel(Model):
         table: np.ndarray = (
             self.trained("positions").embedding.positions.weight.detach().cpu().numpy()
         )
-        return table
+        # RoBERTa's table has rows that are no positions before the first one.
+        return table[getattr(self.config, "first_position", 0) :]
 
     def embed_words(
         self, sentences: Sequence[Sequence[str]] | Sequence[str], *, layers: Any = "last"
@@ -262,8 +270,7 @@ class LanguageModel(Model):
             self.history.save(scratch / HISTORY)
             records = [record for record in self.history if "loss" in record]
             if len(records) > 1:  # there is a line to draw
-                title = f"{type(self).__name__} {self.preset}: loss"
-                draw(records, scratch / CURVE, title=title)
+                draw(records, scratch / CURVE, title=f"{self.title}: loss")
             write_manifest(scratch, self.manifest())
 
     def manifest(self) -> dict[str, Any]:
@@ -276,6 +283,7 @@ class LanguageModel(Model):
             "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
+            **self.told_forecast(),
         }
 
     @classmethod
@@ -307,6 +315,37 @@ class LanguageModel(Model):
         """Take over the state of another model of the same kind, except for its options."""
         for name in self.learned:
             setattr(self, name, getattr(other, name))
+
+    # ---- planning -------------------------------------------------------------------------------
+
+    def num_weights(self) -> int:
+        """The number of weights of the network, which is not made."""
+        return sum(own.numel() for own in self._outline().parameters())
+
+    def flops_per_step(self) -> float:
+        """Floating-point operations of one training step: products of matrices, forward and back.
+
+        Every weight of a matrix is multiplied and added once per token, except in tables, of which
+        a token takes one row. The backward pass takes twice as much.
+        """
+        return 3.0 * self._flops_per_token() * self.training.batch_size * self.training.length
+
+    def _flops_per_token(self) -> float:
+        parameters = self._outline().named_parameters()
+        dense = (own.numel() for name, own in parameters if own.dim() > 1 and not _is_table(name))
+        return 2.0 * sum(dense)
+
+    def _outline(self) -> Any:
+        """The network without values in its weights."""
+        with torch.device("meta"):
+            return self.new_network()
+
+    def frequency_loss(self, metrics: Metrics) -> float | None:
+        """The loss of predicting by frequency alone, from the metrics of a validation."""
+        if "unigram_loss" in metrics:
+            return metrics["unigram_loss"]
+        found = metrics.get("unigram_perplexity")
+        return None if found is None else math.log(found)
 
     # ---- what differs: options ------------------------------------------------------------------
 
@@ -375,6 +414,10 @@ class LanguageModel(Model):
     def _read(self, folder: Path) -> None:
         """Read what `_write` wrote."""
         raise NotImplementedError
+
+
+def _is_table(name: str) -> bool:
+    return name.startswith(("embedding.", "input.characters", "input.words", "words."))
 
 
 def are_texts(sentences: Any) -> bool:

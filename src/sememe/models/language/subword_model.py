@@ -8,28 +8,34 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 
 from sememe.contract import Attention, Token, WordsInContext
 from sememe.errors import ArtifactError, OptionError
 from sememe.examples.batches import Preview, Split, preview
 from sememe.examples.masking.config import MaskingConfig
 from sememe.examples.running_words import places_in
+from sememe.examples.scheduled import Schedule
 from sememe.models.fitting import Request, fit
-from sememe.models.huggingface.folder import kind_of, load_folder, manifest_of, write_network
-from sememe.models.huggingface.layout import CONFIG
+from sememe.models.huggingface.adapters import begin, check_base, finish, summary
+from sememe.models.huggingface.folder import (
+    kind_of,
+    load_folder,
+    manifest_of,
+    token_fields,
+    write_network,
+)
+from sememe.models.huggingface.layout import CONFIG, is_adapter
 from sememe.models.language.features import (
     attention_maps,
     device_of,
-    embed_texts,
     embed_words,
     known_tokens,
-    pooled_ids,
     room,
     token_vectors,
     tokens_in,
 )
 from sememe.models.language.model import LanguageModel
+from sememe.models.language.pooling import embed_texts, pooled_ids
 from sememe.models.language.texts import Metrics, Texts, open_texts, with_perplexity
 from sememe.nn.layers import keep_cast
 from sememe.options import changed
@@ -37,11 +43,16 @@ from sememe.progress import Reporter, as_reporter
 from sememe.storage.folder import manifest_in, reads_artifact
 from sememe.text import characters as ch
 from sememe.text.settings import TextSettings
-from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.tokens.subwords.tokenizer import UNUSED, SubwordTokenizer
 from sememe.training.config import PretrainingConfig
-from sememe.training.device import multiplies_bf16
+from sememe.training.device import TYPES, choose_precision, multiplies_bf16
 from sememe.training.distributed import joined
+from sememe.training.lora import LoRAOptions
+from sememe.training.weights import weights_hash
 from sememe.vectors import WordVectors
+
+# Sizes that may differ from those of the model whose training is continued.
+_FREE_SIZES = ("dropout", "attention_dropout")
 
 
 class SubwordModel(LanguageModel):
@@ -49,12 +60,32 @@ class SubwordModel(LanguageModel):
 
     tokenizer_kind: ClassVar[Any]
     training_class = PretrainingConfig
+    more_options: ClassVar[dict[str, type]] = {"lora": LoRAOptions}
     masking = MaskingConfig()
+    lora: LoRAOptions
     learned = (*LanguageModel.learned, "tokenizer", "languages")
 
-    def __init__(self, preset: str = "tiny", **options: Any) -> None:
-        """Take a preset by name, and options of the network, the training and the examples."""
+    def __init__(
+        self, preset: str = "tiny", *, pretrained: str | Path | Self | None = None, **options: Any
+    ) -> None:
+        """Take a preset by name, and options of the network, the training and the examples.
+
+        With `pretrained`, a model or its folder, `fit` continues its training: the size and the
+        tokenizer are its own, and the preset is the one nearest in width, which chooses the
+        learning rate and the batch size.
+        """
+        self.pretrained = None if pretrained is None else self._opened(pretrained)
+        # Its folder, which LoRA's adapter names.
+        self._base = (
+            getattr(pretrained, "path", None) if self.pretrained is pretrained else pretrained
+        )
+        if self.pretrained is not None:
+            width = self.pretrained.config.width
+            preset = min(self.presets, key=lambda own: abs(self.presets[own].network.width - width))
         super().__init__(preset, **options)
+        if self.pretrained is not None:
+            self.preset = self.pretrained.preset
+            self._given["pretrained"] = pretrained
         self.languages: dict[str, float] = {}  # the sampling probability of each language
         self.tokenizer: Any = None
 
@@ -82,7 +113,7 @@ class SubwordModel(LanguageModel):
         it during training; `resume` continues from the last one; `overwrite` allows replacing an
         existing model.
         """
-        self.text = changed(text or TextSettings(), "fit", text_options)
+        self.text = changed(text or self._usual_text(), "fit", text_options)
         with joined() as processes:
             request = Request(
                 tokenizer=tokenizer, store=store, out=out, resume=resume,
@@ -103,12 +134,22 @@ class SubwordModel(LanguageModel):
         **text_options: Any,
     ) -> list[Preview]:
         """The first examples that `fit` would train on; trains at most a tokenizer."""
-        self.text = changed(text or TextSettings(), "preview", text_options)
+        self.text = changed(text or self._usual_text(), "preview", text_options)
         reporter = as_reporter(progress)
-        texts = open_texts(self, corpus, tokenizer=tokenizer, store=store, reporter=reporter)
+        request = Request(tokenizer=tokenizer, store=store, reporter=reporter)
+        texts = self.open_text(corpus, request)
         source = texts.source(self, "train")
         reporter.note(texts.described(source))
         return preview(source, self.tokenizer, num_rows=num_rows)
+
+    predicted_share = 1.0  # of the tokens
+
+    def _flops_per_token(self) -> float:
+        """Also of every position with the others, and the scores of predicted tokens."""
+        config = self.config
+        scores = 4.0 * config.num_layers * config.width * self.training.length
+        vocabulary = 2.0 * config.padded_vocab_size * config.width
+        return super()._flops_per_token() + scores + self.predicted_share * vocabulary
 
     # ---- use ------------------------------------------------------------------------------------
 
@@ -130,17 +171,23 @@ class SubwordModel(LanguageModel):
         return embed_texts(self.trained(), self.tokenizer, texts, layers=layers, pool=pool)
 
     def in_precision(self, name: str) -> Self:
-        """Compute vectors in fp32 or bf16, if the device multiplies bfloat16 numbers."""
+        """Compute vectors in fp32, bf16 or, on a GPU, fp16, if the device has it."""
         network = self.trained()
-        if name not in ("fp32", "bf16"):
-            raise OptionError(f"precision must be fp32 or bf16, not {name!r}.")
-        is_cpu = device_of(network).type == "cpu"
-        if name == "bf16" and network.engine is not None:
-            raise OptionError("An ONNX graph has its own precision: leave out precision bf16.")
-        if name == "bf16" and is_cpu and not multiplies_bf16():
+        if name not in TYPES:
+            raise OptionError(f"precision must be fp32, bf16 or fp16, not {name!r}.")
+        choose_precision(name, device := device_of(network))
+        if name != "fp32" and network.engine is not None:
+            raise OptionError(f"An ONNX graph has its own precision: leave out precision {name}.")
+        if name == "bf16" and device.type == "cpu" and not multiplies_bf16():
             raise OptionError("This CPU does not multiply bfloat16 numbers: take precision fp32.")
-        network.precision = torch.bfloat16 if name == "bf16" else torch.float32
+        network.precision = TYPES[name]
         keep_cast(network, network.precision)
+        return self
+
+    def to(self, device: str) -> Self:
+        """Move the network to a device: cpu, cuda, mps, or auto."""
+        super().to(device)
+        keep_cast(self.network, self.network.precision)  # on the same device
         return self
 
     @property
@@ -219,39 +266,86 @@ class SubwordModel(LanguageModel):
     def manifest(self) -> dict[str, Any]:
         """What sememe.json says about the network and its training."""
 
-        if not self.preset:  # trained elsewhere, without a record
+        if not self.preset and not self.plan:  # trained elsewhere, without a record
             return manifest_of(self.network) | {"text": self.text.to_dict()}
         languages = {"languages": self.languages} if self.languages else {}
-        return manifest_of(self.network) | super().manifest() | languages
+        own = {"lora": self.lora.to_dict()} if self.lora.lora else {}
+        return manifest_of(self.network) | super().manifest() | languages | own
 
     def _check(self) -> None:
+        if self.lora.lora:
+            self._check_lora()
         if self.training.length > self.config.max_length:
             raise OptionError(
                 f"length ({self.training.length}) must not exceed max_length "
                 f"({self.config.max_length}), the maximum sequence length of the network."
             )
 
+    def _check_lora(self) -> None:
+        if self.pretrained is None:
+            raise OptionError("lora updates a trained model: name it with --from (pretrained).")
+        check_base(self._base)
+        if "masked head" in self.pretrained.network.untrained:
+            raise OptionError(
+                f"{self.pretrained!r} has no masked head, and LoRA does not train one: "
+                "continue its training without lora."
+            )
+
+    def merge(self) -> Self:
+        """Save the whole network from now on, not an adapter to the model that LoRA began with."""
+        self.trained().adapter = None
+        return self
+
+    def learn(self, text: Any, plan: dict[str, Any], request: Request) -> None:
+        """Train a network on a text; LoRA's updates are merged into its weights."""
+        super().learn(text, plan, request)
+        finish(self.network)
+
     def open_text(self, corpus: Any, request: Request) -> Texts:
         """Tokenize every text with a tokenizer, which becomes the model's."""
-
+        given = request.tokenizer
+        if self.pretrained is not None:
+            if given is not None:
+                raise OptionError("The tokenizer is that of the model to continue: leave it out.")
+            given = self.pretrained.tokenizer
         return open_texts(
-            self, corpus, tokenizer=request.tokenizer, store=request.store,
-            reporter=request.reporter,
-        )  # fmt: skip
+            self, corpus, tokenizer=given, store=request.store, reporter=request.reporter
+        )
 
     def plan_of(self, text: Texts) -> dict[str, Any]:
         """What identifies a run: the options that affect the result, its text and its tokenizer."""
         plan = super().plan_of(text) | {"masking": asdict(self.masking)}
+        if self.lora.lora:
+            plan["lora"] = self.lora.to_dict()
         plan["content"]["tokenizer"] = self.tokenizer.fingerprint
+        if self.pretrained is not None:
+            plan["content"]["pretrained"] = weights_hash(self.pretrained.network)
         return plan
+
+    def new_network(self) -> Any:
+        """A network of the model's sizes: untrained, or with the weights of the one to continue."""
+        network = super().new_network()
+        if self.pretrained is not None:
+            before = self.pretrained.network
+            network.load_state_dict(before.state_dict())
+            network.untrained, network.seen_length = before.untrained, before.seen_length
+        return network
 
     def begin(self, text: Texts, source: Any, reporter: Reporter) -> Any:
         """Return the new network with its objective."""
         self.languages = text.shares(source)
         self.network.stack.recompute = self.training.recompute
-        if self.config.positions == "learned":
-            self.network.seen_length = self.training.length
-        return self.objective()
+        if self.config.positions == "learned" and not self.lora.lora:
+            before = 0 if self.pretrained is None else self.network.seen_length
+            self.network.seen_length = max(before, self.training.length)
+        if self.pretrained is not None:
+            reporter.note(f"Continuing from {self.pretrained!r}.")
+        objective = self.objective()
+        if self.lora.lora:
+            base = check_base(self._base)
+            begin(self.network, base, self.lora, self.training.seed, self.config.vocab_size)
+            reporter.note(summary(self.network))
+        return objective
 
     def add_metrics(self, text: Texts, validation: Any) -> Callable[[Metrics], Metrics]:
         """A function that adds perplexity and the counting baselines to the metrics."""
@@ -261,8 +355,17 @@ class SubwordModel(LanguageModel):
     def _write(self, folder: Path) -> None:
         """Write files that `transformers` opens too."""
 
-        write_network(self.network, folder)
-        self.tokenizer.save(folder, max_length=self.config.max_length)
+        config = token_fields(self.network, self.tokenizer)
+        write_network(self.network, folder, config=config, as_adapter=True)
+        self.tokenizer.save(
+            folder, max_length=self.config.max_length, has_segments=self.kind != "gpt"
+        )
+
+    @classmethod
+    def _made(cls, manifest: dict[str, Any]) -> Self:
+        model = super()._made({**manifest, "preset": manifest["preset"] or "tiny"})
+        model.preset = manifest["preset"]  # none, if its training continued that of another size
+        return model
 
     def _take_up(self, manifest: dict[str, Any]) -> None:
         self.languages = manifest.get("languages", {})
@@ -278,7 +381,7 @@ class SubwordModel(LanguageModel):
         folder = Path(folder)
         manifest = manifest_in(folder)
         is_own = "training" in manifest and manifest.get("kind") == cls.kind
-        if is_own or not (folder / CONFIG).is_file():
+        if is_own or not ((folder / CONFIG).is_file() or is_adapter(folder)):
             return super().load(folder)
         network, tokenizer = load_folder(folder)
         if kind_of(network) != cls.kind:
@@ -297,13 +400,43 @@ class SubwordModel(LanguageModel):
         model.training = replace(model.training, length=network.config.max_length)
         return model
 
+    @classmethod
+    def _opened(cls, pretrained: str | Path | Self) -> Self:
+        """The model whose training is continued."""
+        model = pretrained if isinstance(pretrained, cls) else cls.load(pretrained)  # type: ignore
+        model.trained()
+        return model
+
+    def _usual_text(self) -> TextSettings:
+        return TextSettings() if self.pretrained is None else self.pretrained.text
+
+    def _sizes(self, preset: str, options: dict[str, Any]) -> Any:
+        if self.pretrained is None:
+            return super()._sizes(preset, options)
+        config = self.pretrained.config
+        for name, value in options.items():
+            if name not in _FREE_SIZES and value != getattr(config, name):
+                raise OptionError(f"{name} is that of the model to continue: leave it out.")
+        return changed(config, type(self).__name__, options)
+
     def objective(self) -> Any:
         """The network with its objective."""
         raise NotImplementedError
 
-    def source(self, store: Any, split: Split) -> Any:
-        """The batches of a split of a text."""
+    def source(self, store: Any, split: Split, length: int = 0) -> Any:
+        """The batches of a split of a text; `length` replaces that of the options."""
         raise NotImplementedError
+
+    short_length = 0  # of the rows that a schedule starts with
+
+    def schedule(self) -> Schedule | None:
+        """How batches change over a run, if they do."""
+        return None
+
+    def rows_of(self, length: int) -> int:
+        """The rows per batch whose tokens are as many as those of full length."""
+        training = self.training
+        return max(1, training.batch_size * training.length // length)
 
 
 def chinese_spans(
@@ -344,8 +477,12 @@ def whole_words(tokenizer: SubwordTokenizer) -> dict[str, int]:
             continue
         text = tokenizer.decode([token_id])
         is_ideograph = text[:1] and ch.classify(text[0]) & ch.CLASS_MASK == ch.IDEOGRAPH
-        if tokenizer.kind == "wordpiece" or text.startswith(" ") or is_ideograph:
+        is_whole = tokenizer.kind == "wordpiece" or text.startswith(" ")
+        if tokenizer.kind == "unigram":
+            is_whole = tokenizer.token(token_id).startswith("▁")
+        if is_whole or is_ideograph:
             word = text.strip()
-            if any(map(str.isalnum, word)) and "\ufffd" not in word:
+            is_word = any(map(str.isalnum, word)) and "\ufffd" not in word
+            if is_word and not UNUSED.fullmatch(word):
                 found.setdefault(word, token_id)
     return found

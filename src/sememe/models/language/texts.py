@@ -15,6 +15,7 @@ import numpy as np
 from sememe.errors import InputError, OptionError
 from sememe.examples.batches import Split
 from sememe.examples.packing.rows import MixedBatches
+from sememe.examples.scheduled import ScheduledBatches, unscheduled
 from sememe.examples.word_rows import BEGIN_ID, WordRowBatches, WordRows
 from sememe.machine import cache_dir
 from sememe.metrics.perplexity import perplexity
@@ -51,10 +52,15 @@ _MANY_SINGLE = 0.5  # share of documents with only one sentence
 
 
 class Texts:
-    """The token store of each language; a single text has no name."""
+    """The token store of each language; a single text has no name.
 
-    def __init__(self, stores: Mapping[str, SubwordStore]) -> None:
-        self.stores = dict(stores)
+    `fixed` gives the share of the rows of each text, instead of its smoothed size.
+    """
+
+    def __init__(
+        self, stores: Mapping[str, SubwordStore], fixed: Mapping[str, float] | None = None
+    ) -> None:
+        self.stores, self.fixed = dict(stores), dict(fixed or {})
 
     @property
     def num_tokens(self) -> int:
@@ -71,18 +77,35 @@ class Texts:
         """What identifies these texts."""
         if ONLY in self.stores:
             return _content(self.stores[ONLY])
-        return {"languages": {name: _content(store) for name, store in self.stores.items()}}
+        found = {"languages": {name: _content(store) for name, store in self.stores.items()}}
+        return {**found, "shares": self.fixed} if self.fixed else found
+
+    def with_replay(self, store: SubwordStore, share: float) -> Texts:
+        """This text, and another one that has a share of the rows."""
+        if ONLY not in self.stores:
+            raise OptionError("replay is for one text: a mix of languages names the old text too.")
+        stores = {"domain": self.stores[ONLY], "replay": store}
+        return Texts(stores, {"domain": 1 - share, "replay": share})
 
     def source(self, model: SubwordModel, split: Split) -> Any:
         """The batches of a split, over all languages in their smoothed proportions."""
+        full, schedule = self._source(model, split), model.schedule()
+        if split != "train" or schedule is None:
+            return full
+        short = [self._source(model, split, model.short_length)] if schedule.short_share else []
+        return ScheduledBatches([*short, full], schedule)
+
+    def _source(self, model: SubwordModel, split: Split, length: int = 0) -> Any:
         if ONLY in self.stores:
-            return model.source(self.stores[ONLY], split)
-        sources = [_named(name, model, store, split) for name, store in self.stores.items()]
+            return model.source(self.stores[ONLY], split, length)
+        sources = [_named(name, model, store, split, length) for name, store in self.stores.items()]
         training = model.training
-        return MixedBatches(sources, seed=training.seed, exponent=training.smoothing)
+        fixed = [self.fixed[name] for name in self.stores] if self.fixed else []
+        return MixedBatches(sources, seed=training.seed, exponent=training.smoothing, shares=fixed)
 
     def shares(self, source: Any) -> dict[str, float]:
         """The sampling probability of each language; empty for a single text."""
+        source = unscheduled(source)
         if not isinstance(source, MixedBatches):
             return {}
         return dict(zip(self.stores, source.shares.tolist(), strict=True))
@@ -115,6 +138,13 @@ class Texts:
                 f"; pairs leave out {format_count(source.num_trimmed, 'tokens')} ({share:.1%}) of "
                 "an epoch, other ones in every epoch"
             )
+        if source.num_labelled:
+            share = 1 - source.num_labelled / source.rows_per_epoch
+            words += (
+                f"; {share:.1%} of the rows have no next-sentence label, because nothing follows A "
+                "or too many of the others were drawn alike; exactly half of the others are true"
+            )
+        source = unscheduled(source)
         sources = source.sources if isinstance(source, MixedBatches) else [source]
         share = max(getattr(own, "single_share", 0.0) for own in sources)
         if share > _MANY_SINGLE:
@@ -141,10 +171,12 @@ def _content(store: SubwordStore) -> dict[str, Any]:
     return {"text": store.manifest["files"]["ids.bin"]["hash"], "tokens": store.num_tokens}
 
 
-def _named(name: str, model: SubwordModel, store: SubwordStore, split: Split) -> Any:
+def _named(
+    name: str, model: SubwordModel, store: SubwordStore, split: Split, length: int = 0
+) -> Any:
     """The batches of one language; errors in its text name the language."""
     try:
-        return model.source(store, split)
+        return model.source(store, split, length)
     except InputError as error:
         raise InputError(f"{name}: {error}" if name else str(error)) from error
 
@@ -165,7 +197,8 @@ def open_texts(
     if tokenizer is None:
         parts = {name: (_rereadable(*part, reporter), part[1]) for name, part in parts.items()}
     model.tokenizer = _tokenizer(model, parts, tokenizer, reporter)
-    model.config = replace(model.config, vocab_size=model.tokenizer.vocab_size)
+    if model.pretrained is None:  # whose table may have more rows than the tokenizer has tokens
+        model.config = replace(model.config, vocab_size=model.tokenizer.vocab_size)
     stores = {}
     for name, (own, settings) in parts.items():
         place = None if store is None else Path(store, name)
@@ -252,7 +285,7 @@ def with_perplexity(
 def _counted(model: SubwordModel, texts: Texts, parts: Mapping[str, Validation]) -> Metrics:
     """The counting baselines on the batches of each language, and on all of them."""
     found: Metrics = {}
-    sums, total = Counter[str](), 0
+    sums, totals = Counter[str](), Counter[str]()
     for name, own in parts.items():
         store, source, num = texts.stores[name], own.source, own.num_batches
         counts = token_counts(store, model.config.vocab_size)
@@ -262,9 +295,9 @@ def _counted(model: SubwordModel, texts: Texts, parts: Mapping[str, Validation])
         num_targets = sum(len(targets_of(source.batch(step))) for step in range(num))
         found |= {f"{_mark(name)}{key}": value for key, value in metrics.items()}
         sums.update({key: num_targets * value for key, value in metrics.items()})
-        total += num_targets
+        totals.update(dict.fromkeys(metrics, num_targets))
     # Over all languages: a baseline that knows only the language of a row.
-    return found | {key: value / total for key, value in sums.items()}
+    return found | {key: value / totals[key] for key, value in sums.items()}
 
 
 def _mark(name: str) -> str:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 import numpy as np
 
 from sememe.errors import InputError
+from sememe.executor import Executor, cluster
 from sememe.machine import in_order
 from sememe.models.ngram.kernels import (
     collect,
@@ -26,7 +28,7 @@ from sememe.models.ngram.kernels import (
     sort_starts,
     weave,
 )
-from sememe.progress import Reporter
+from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import write_errors
 from sememe.tokens.store import TokenStore, is_held_out
 
@@ -48,16 +50,17 @@ def read_blocks(
     reach: int = 0,
     share: float = 0.0,
     is_held: bool = False,
+    own: range | None = None,
 ) -> Iterator[TextBlock]:
     """Yield the training documents, or the held-out ones, in blocks of about `size` words.
 
     id_map maps ids of the store to ids of the model. The last `reach` ids of a sentence that a
-    block splits are repeated at the start of the next one.
+    block splits are repeated at the start of the next one. `own` are the sentences to read.
     """
 
     rest = np.empty(0, np.uint32)
-    is_inside, num_sentences, num_tokens = False, 0, 0
-    for ids, ends in store.blocks(size):
+    is_inside, num_sentences, num_tokens = False, own.start if own else 0, 0
+    for ids, ends in store.blocks(size, own):
         sentences = np.arange(num_sentences, num_sentences + len(ends) + 1)
         is_own = _is_own(store, sentences, share, is_held)
         out = np.empty(len(rest) + len(ids) + 2 * len(ends) + 2, np.uint32)
@@ -116,6 +119,38 @@ class CountedPart:
         return flat.reshape(-1, self.width)
 
 
+# A shard of text: large enough that most of its frequent n-grams are found more than once.
+SHARD_TOKENS = 1 << 24
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """How the n-grams of each shard of a store are counted, into files in `scratch`."""
+
+    store: Path
+    id_map: np.ndarray
+    num_words: int
+    order: int
+    share: float
+    memory: int
+    cores: int
+    scratch: Path
+
+    def __call__(self, own: range) -> list[CountedPart]:
+        """Count the n-grams of some sentences."""
+        counter = Counter(
+            TokenStore.open(self.store), self.id_map, self.num_words, self.order, share=self.share,
+            memory=self.memory, workers=self.cores, scratch=self.scratch, reporter=SILENT,
+        )  # fmt: skip
+        # A task that is repeated must not meet what another one left, or still writes.
+        folder = Path(mkdtemp(prefix="shard", dir=self.scratch))
+        return [
+            CountedPart(rows, folder / f"{number}.rows")
+            for number, (rows, _) in enumerate(counter.counted(own))
+            if len(rows)
+        ]
+
+
 class Counter:
     """Counts the n-grams of a store's training documents."""
 
@@ -125,6 +160,7 @@ class Counter:
     ) -> None:  # fmt: skip
         self.store, self.id_map, self.num_words, self.order = store, id_map, num_words, order
         self.share, self.workers, self.scratch, self.reporter = share, workers, scratch, reporter
+        self.memory = memory
         # A position takes its word, two entries in the order, and a row of the result.
         per_word = 4 * (order + 1) + 12
         most = memory // (2 * per_word * workers)
@@ -149,21 +185,42 @@ class Counter:
             return tree.finish()
 
     def _parts(self) -> list[CountedPart]:
-        blocks = read_blocks(
-            self.store, self.id_map, self.num_words, size=self.block_size,
-            reach=self.order - 1, share=self.share,
-        )  # fmt: skip
         parts: list[CountedPart] = []
-        with (
-            self.reporter.task("counting n-grams", self.store.num_tokens, "words") as task,
-            ThreadPoolExecutor(self.workers) as pool,
-        ):
-            for rows, done in in_order(pool, self._sorted, blocks, self.workers - 1):
+        total = self.store.num_tokens
+        with self.reporter.task("counting n-grams", total, "words") as task:
+            if (executor := cluster()) is not None:
+                shards = self.store.sentence_shards(SHARD_TOKENS)
+                num_read = 0
+                for own, found in zip(
+                    shards, executor.map(self._task(executor), shards), strict=True
+                ):
+                    parts += found
+                    num_read += len(self.store.tokens_of(own))
+                    task.update(num_read)
+                self.is_spilling = True
+                return parts
+            for rows, done in self.counted(None):
                 if len(rows):
                     path = self.scratch / f"{len(parts)}.rows" if self.is_spilling else None
                     parts.append(CountedPart(rows, path))
                 task.update(done)
         return parts
+
+    def _task(self, executor: Executor) -> CountTask:
+        each = executor.memory or self.memory // executor.num_tasks
+        return CountTask(
+            self.store.path, self.id_map, self.num_words, self.order, self.share, each,
+            executor.cores, self.scratch,
+        )  # fmt: skip
+
+    def counted(self, own: range | None) -> Iterator[tuple[np.ndarray, int]]:
+        """The distinct n-grams of each block, and how many words were read up to it."""
+        blocks = read_blocks(
+            self.store, self.id_map, self.num_words, size=self.block_size,
+            reach=self.order - 1, share=self.share, own=own,
+        )  # fmt: skip
+        with ThreadPoolExecutor(self.workers) as pool:
+            yield from in_order(pool, self._sorted, blocks, self.workers - 1)
 
     def _sorted(self, block: TextBlock) -> tuple[np.ndarray, int]:
         """The distinct n-grams of a block with their counts."""

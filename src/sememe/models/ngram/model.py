@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sememe.contract import Model
+from sememe.contract import GenerationStep, Model, NextToken
 from sememe.errors import ArtifactError, OptionError
 from sememe.examples.running_words import written
 from sememe.metrics.perplexity import TextScore
@@ -32,6 +32,14 @@ from sememe.vectors import WordVectors
 
 _BLOCK = 1 << 20
 _PURPOSE = 0x4E  # of a stream of random numbers
+
+
+def _check_neutral(options: dict[str, Any]) -> None:
+    """Refuse what narrows the choice of tokens."""
+    neutral = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+    for name, value in options.items():
+        if value != neutral.get(name):
+            raise OptionError(f"{name} is for GPT; an n-gram model draws by its probabilities.")
 
 
 class NGram(StaticModel):
@@ -211,33 +219,84 @@ class NGram(StaticModel):
     def generate(self, prompts: str = "", *, max_words: int = 30, seed: int = 1) -> list[str]:
         """Sample words after a text until a sentence ends or there are `max_words`."""
 
-        trie, size, key = self.trie, len(self.vocabulary), stream_key(seed, _PURPOSE)
-        prompt = read_prompt(f"{prompts} " if prompts else "", self.text)
-        nodes, words = trie.state(self.ids_of(prompt.words)), []
-        for index in range(max_words):
-            chances = trie.distribution(nodes)
-            chances[size] = 0.0  # only words that can be shown
-            drawn = number(key, index) / 2.0**64 * chances.sum()
-            chosen = min(int(np.searchsorted(chances.cumsum(), drawn, "right")), size + 1)
-            if chosen > size:
+        words = []
+        for chosen, _ in self._draws(prompts, (), max_words, seed):
+            if chosen > len(self.vocabulary):
                 break
             words.append(self.vocabulary[chosen])
-            trie.advance(nodes, np.array([chosen], np.uint32))
         return words
+
+    def _draws(
+        self, prompt: str, ids: Sequence[int], num: int, seed: int
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Words drawn after a text and the words `ids`, each with the distribution it is from."""
+        trie, size, key = self.trie, len(self.vocabulary), stream_key(seed, _PURPOSE)
+        read = read_prompt(f"{prompt} " if prompt else "", self.text)
+        nodes = trie.state(np.append(self.ids_of(read.words), np.array(ids, np.uint32)))
+        for index in range(len(ids), len(ids) + num):
+            chances = trie.distribution(nodes)
+            shown = chances.copy()
+            shown[size] = 0.0  # only words that can be shown
+            drawn = number(key, index) / 2.0**64 * shown.sum()
+            chosen = min(int(np.searchsorted(shown.cumsum(), drawn, "right")), size + 1)
+            yield chosen, chances
+            trie.advance(nodes, np.array([chosen], np.uint32))
 
     def stream(
         self, prompt: str = "", *, max_tokens: int = 30, seed: int = 1, **options: Any
     ) -> Iterator[str]:
         """Yield the words that `generate` samples, with the spaces between them, if any."""
-        neutral = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
-        for name, value in options.items():
-            if value != neutral.get(name):
-                raise OptionError(f"{name} is for GPT; an n-gram model draws by its probabilities.")
+        _check_neutral(options)
+        for index, word in enumerate(self.generate(prompt, max_words=max_tokens, seed=seed)):
+            yield self._spaced(word, prompt, is_first=index == 0)
+
+    def _spaced(self, word: str, prompt: str, *, is_first: bool) -> str:
+        """A word with the space before it, if there must be one."""
         space = "" if self.text.mode == "chinese" else " "
-        is_first = not prompt or prompt.endswith(space or prompt)
-        for word in self.generate(prompt, max_words=max_tokens, seed=seed):
-            yield word if is_first else space + word
-            is_first = False
+        has_space = is_first and (not prompt or prompt.endswith(space or prompt))
+        return word if has_space else space + word
+
+    def generate_steps(
+        self,
+        prompt: str,
+        *,
+        ids: Sequence[int] = (),
+        count: int = 10,
+        max_tokens: int = 30,
+        seed: int = 1,
+        **options: Any,
+    ) -> Iterator[GenerationStep]:
+        """The steps of `generate` with the most likely words at each; ids are those of words.
+
+        <unk>, the sum of all unknown words, is never drawn; the end of the sentence has no text.
+        """
+        _check_neutral(options)
+        size = len(self.vocabulary)
+        if count < 1 or any(not 0 <= one < size for one in ids):
+            raise OptionError(f"count must be at least 1, and ids must be below {size:,}.")
+        for index, (chosen, chances) in enumerate(self._draws(prompt, ids, max_tokens, seed)):
+            is_first = index + len(ids) == 0
+            total = float(chances.sum() - chances[size])
+
+            def token(
+                word_id: int,
+                chances: np.ndarray = chances,
+                total: float = total,
+                is_first: bool = is_first,
+            ) -> NextToken:
+                chance = float(chances[word_id])
+                if word_id >= size:
+                    is_end = word_id > size
+                    return NextToken(
+                        word_id, "" if is_end else "<unk>", chance, is_end * chance / total
+                    )
+                text = self._spaced(self.vocabulary[word_id], prompt, is_first=is_first)
+                return NextToken(word_id, text, chance, chance / total)
+
+            likely = np.argsort(-chances[: size + 2], kind="stable")[:count].tolist()
+            yield GenerationStep(token(chosen), [*map(token, likely)], size + 1)
+            if chosen > size:
+                return
 
     # ---- other programs' files ------------------------------------------------------------------
 

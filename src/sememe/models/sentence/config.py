@@ -24,6 +24,7 @@ class SentenceConfig(TrainingConfig):
     vectors: ClassVar[str] = ""
     reader_width: ClassVar[int] = 0
     lm_weight: ClassVar[float] = 0.0
+    lora: ClassVar[int] = 0
     # The negatives of a row are the other rows of its batch, so a batch is never split:
     # `chunk_size` bounds the memory instead.
     accumulate: ClassVar[int] = 1  # type: ignore[misc]

@@ -22,9 +22,10 @@ from sememe.contract import KINDS, Attention, Model, Token
 from sememe.errors import ArtifactError, OptionError
 from sememe.machine import provenance
 from sememe.models.fitting import Prepared, Request, fit
-from sememe.models.huggingface.folder import load_folder, write_network
+from sememe.models.huggingface.folder import load_folder, token_fields, write_network
 from sememe.models.huggingface.layout import network_kind
-from sememe.models.language.features import pooled_ids
+from sememe.models.huggingface.places import pretraining_heads
+from sememe.models.language.pooling import pooled_ids
 from sememe.models.language.subword_model import tokens_of
 from sememe.models.registry import load
 from sememe.models.sentence.config import SentenceConfig
@@ -466,11 +467,14 @@ class SentenceModel(Model):
                 f"A sentence encoder on a {KINDS[base.kind].title} is saved after its training: "
                 "call fit first."
             )
-        write_network(base.network, scratch, without=("masked head", "next head"))
+        write_network(
+            base.network, scratch, without=pretraining_heads(base.network),
+            config=token_fields(base.network, base.tokenizer),
+        )  # fmt: skip
         length = base.network.seen_length
         base.tokenizer.save(scratch, max_length=length)
         write_json(scratch / LENGTH, {"max_seq_length": length, "do_lower_case": False})
-        return {**base.manifest(), "untrained": ["masked head", "next head"]}
+        return {**base.manifest(), "untrained": pretraining_heads(base.network)}
 
     def _write_parts(self, scratch: Path) -> None:
         """Write the modules above the base, as sentence-transformers does."""

@@ -14,7 +14,13 @@ import numpy as np
 from sememe.errors import InputError, OptionError
 from sememe.examples.docstring_tasks import docstring_pairs, docstring_texts
 from sememe.examples.pair_batches import Side, is_held_out
-from sememe.examples.sentence_rows import SentenceRow, SentenceRows, corpus_rows, table_rows
+from sememe.examples.sentence_rows import (
+    SentenceRow,
+    SentenceRows,
+    corpus_rows,
+    sampled,
+    table_rows,
+)
 from sememe.metrics.word_scores import spearman
 from sememe.models.fitting import Plan, Prepared, Request
 from sememe.models.sentence.batches import Examples, SentenceBatches, encode_rows
@@ -178,7 +184,7 @@ def _corpus_rows(
         if config.objective in ("auto", "titles"):
             pairs = [SentenceRow((own.text, own.second or "")) for own in docstring_pairs("train")]
             note(f"{len(pairs):,} pairs of a summary and a body.")
-            return SentenceRows("pairs", pairs[: config.max_examples]), "titles"
+            return SentenceRows("pairs", sampled(pairs, config.max_examples, config.seed)), "titles"
         corpus = docstring_texts("train")
     return corpus_rows(
         corpus, config.objective, text, seed=config.seed, most=config.max_examples, on_note=note

@@ -45,7 +45,10 @@ class Callback(Protocol):
 
 
 class Evaluate:
-    """Score the current vectors every N words; stop when the score no longer improves."""
+    """Score the current vectors every N words; stop when the score no longer improves.
+
+    With `patience` the model ends with the vectors of the best score, as networks do.
+    """
 
     def __init__(
         self,
@@ -72,8 +75,9 @@ class Evaluate:
         """Restore the scores from before a run was stopped."""
         self.best, self.num_worse = float("-inf"), 0
         for record in history:
-            if record.get(self.name) is not None:
-                self._weigh(record[self.name])
+            if self.name in record:
+                value = record[self.name]
+                self._weigh(math.nan if value is None else value)  # as NaN is saved
 
     def _weigh(self, value: float) -> bool:
         if value > self.best:
@@ -83,7 +87,58 @@ class Evaluate:
         return bool(self.patience) and self.num_worse >= self.patience
 
 
-TENSORS = "model.safetensors"
+class BestTensors:
+    """The model's tensors at the best score of an `Evaluate` with patience: what training returns.
+
+    A score that is not better, or not a number, changes nothing.
+    """
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self.evaluate, self.words = evaluate, 0
+        self.tensors: dict[str, np.ndarray] = {}
+
+    @classmethod
+    def of(cls, callbacks: Sequence[Callback]) -> BestTensors | None:
+        """For the first evaluation that has patience, or None."""
+        found = (one for one in callbacks if isinstance(one, Evaluate) and one.patience)
+        return next(map(cls, found), None)
+
+    def look(self, model: StaticModel, words: int) -> None:
+        """Keep the tensors that the model was just given if they had the best score."""
+        if not self.evaluate.num_worse:
+            self.words, self.tensors = words, model.tensors
+
+    def give_back(self, model: StaticModel, words: int, note: Callable[[str], None]) -> None:
+        """Let the model end with the best tensors, unless they are its last or there are none."""
+        if not self.tensors:
+            return
+        name, best = self.evaluate.name, self.evaluate.best
+        model.history.append({"words": words, "best_words": self.words, f"best_{name}": best})
+        if self.words != words:
+            note(
+                f"The vectors after {self.words:,} of {words:,} words are kept: their {name} of "
+                f"{best:.4f} was not exceeded."
+            )
+            model.adopt(model.vocabulary, **self.tensors)
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write the tensors into a checkpoint folder; returns what goes into its state."""
+        if self.tensors:
+            write_tensors(folder / BEST, self.tensors)
+        return {"best_words": self.words}
+
+    def read(self, folder: Path, state: dict[str, Any], note: Callable[[str], None]) -> None:
+        """Read what `write` wrote; a run without early stopping saved no best vectors."""
+        if (folder / BEST).exists():
+            found = read_tensors(folder / BEST)  # mapped: the checkpoint will be replaced
+            self.tensors = {name: np.array(tensor) for name, tensor in found.items()}
+            self.words = int(state["best_words"])
+        elif self.evaluate.best > float("-inf"):
+            self.evaluate.restore(History())
+            note("The checkpoint has no best vectors: only scores from here on are compared.")
+
+
+TENSORS, BEST = "model.safetensors", "best.safetensors"
 _RECORDS = 200  # approximate number of records per run
 _TICK_S = 0.1
 
@@ -105,6 +160,10 @@ class StaticRun(ABC):
     def step(self, step: int, space: Any, stats: np.ndarray) -> None:
         """Do one step; add [loss, examples in it, all examples] to stats."""
 
+    def after(self, step: int) -> int:
+        """The step after those that a call of `step` does."""
+        return step + 1
+
     @abstractmethod
     def words_at(self, step: int) -> int:
         """Words of text before `step`, over all epochs."""
@@ -121,6 +180,16 @@ class StaticRun(ABC):
     def start_message(self) -> str:
         """One line that describes the training about to start."""
 
+    def finish(self, stats: np.ndarray) -> None:  # noqa: B027  # only some are behind
+        """Add to stats what steps that were begun have counted since."""
+
+    def metrics(self) -> dict[str, float]:
+        """What the history gets besides the loss and the words per second of the whole loop."""
+        return {}
+
+    def collect(self) -> None:  # noqa: B027  # only some are elsewhere
+        """Bring `matrices` up to date before they are saved."""
+
     def close(self) -> None:  # noqa: B027  # only some hold any
         """Close files."""
 
@@ -128,8 +197,12 @@ class StaticRun(ABC):
 class Crew:
     """Threads that share one step counter."""
 
-    def __init__(self, run: StaticRun, step: int, end: int, every: int) -> None:
+    def __init__(
+        self, run: StaticRun, step: int, end: int, every: int = 1 << 62, stride: int = 0
+    ) -> None:
+        """stride: do every stride-th step; 0: the steps that follow one another in the run."""
         self._run, self.next_step, self._end, self._every = run, step, end, every
+        self._stride, self._marked = stride, (step - 1) // every
         self.marks: list[tuple[int, np.ndarray]] = []
         self.is_stopping = False
         self._lock = threading.Lock()
@@ -154,7 +227,7 @@ class Crew:
             while wait(work, _TICK_S).not_done and on_tick(self):
                 pass
         finally:
-            self._stop(threads)
+            self._stop(threads, work)
         for future in work:
             future.result()
         on_tick(self)
@@ -164,10 +237,12 @@ class Crew:
         with self._lock:
             if self.is_stopping or self.next_step >= self._end:
                 return -1
-            if self.next_step % self._every == 0:
-                self.marks.append((self.next_step, self.stats()))
-            self.next_step += 1
-            return self.next_step - 1
+            step = self.next_step
+            if step // self._every > self._marked:
+                self.marks.append((step, self.stats()))
+                self._marked = step // self._every
+            self.next_step = step + self._stride if self._stride else self._run.after(step)
+            return step
 
     def _work(self) -> None:
         stats = np.zeros(3)
@@ -177,17 +252,20 @@ class Crew:
         try:
             while (step := self._take()) >= 0:
                 self._run.step(step, space, stats)
+            self._run.finish(stats)
         finally:
             self.is_stopping = True
 
-    def _stop(self, threads: ThreadPoolExecutor) -> None:
-        """Let every thread finish its step, which takes milliseconds, and take no other.
+    def _stop(self, threads: ThreadPoolExecutor, work: list[Future[None]]) -> None:
+        """Let every thread finish its step, a round on a cluster, and take no other.
 
         Ctrl-C may come again meanwhile: the matrices must not be read before the end.
         """
         while True:
             try:
                 self.is_stopping = True
+                # Not `shutdown` alone: an interrupted join takes a running thread for ended.
+                wait(work)
                 threads.shutdown(wait=True)
                 return
             except KeyboardInterrupt:
@@ -206,12 +284,12 @@ class Driver:
         callbacks: Sequence[Callback] = (),
         keeper: Checkpoints | None = None,
         plan: Plan | None = None,
-        seconds: float = 0.0,
     ) -> None:
-        """`plan` identifies the run in its checkpoints; `seconds` were trained before."""
+        """`plan` identifies the run in its checkpoints."""
         self.model, self.run, self.reporter = model, run, reporter
         self.callbacks, self.keeper, self.plan = callbacks, keeper, plan
-        self._before_s, self._begun_s = seconds, clock()
+        self.best = BestTensors.of(callbacks)
+        self._before_s, self._begun_s = 0.0, clock()
         self._recorded = np.zeros(3)
         self._base = np.zeros(3)
         self._stats = np.zeros(3)
@@ -225,7 +303,7 @@ class Driver:
 
     def drive(self, step: int = 0, checkpoint_s: float = math.inf) -> None:
         """Run every step from `step` on, then hand the matrices to the model."""
-        run, first = self.run, step
+        run, first, self._begun_s = self.run, step, clock()
         total = run.words_at(run.num_steps)
         saved_s = time.monotonic()
         self.reporter.note(run.start_message())
@@ -237,11 +315,11 @@ class Driver:
 
             try:
                 while step < run.num_steps:
-                    end = min([run.num_steps, *(self._due(c, step) for c in self.callbacks)])
-                    self._crew = Crew(run, step, end, self._every)
+                    due = [self._due(own, step) for own in self.callbacks]
+                    self._crew = Crew(run, step, min([run.num_steps, *due]), self._every)
                     step = self._crew.advance(on_tick)
                     self._base = self._stats
-                    if step == end and self._call(step):
+                    if self._call(step, due):
                         break
                     if time.monotonic() - saved_s >= checkpoint_s and step < run.num_steps:
                         self._checkpoint(step)
@@ -250,7 +328,14 @@ class Driver:
                 self._checkpoint(step if self._crew is None else self._crew.next_step)
                 raise
         self._record(step, self._stats, first)
+        if alone := run.metrics().get("kernel_words_per_s"):
+            whole = (run.words_at(step) - run.words_at(first)) / (clock() - self._begun_s)
+            self.reporter.note(
+                f"The updates alone took {alone:,.0f} words/s, the whole training {whole:,.0f}."
+            )
         run.hand_over(self.model, is_final=True)
+        if self.best is not None:
+            self.best.give_back(self.model, run.words_at(step), self.reporter.note)
 
     def _due(self, callback: Callback, step: int) -> int:
         """The step after `step` at which a callback is due."""
@@ -258,14 +343,12 @@ class Driver:
         found = bisect_left(range(self.run.num_steps), target, key=self.run.words_at)
         return max(step + 1, found)
 
-    def _call(self, step: int) -> bool:
-        """Call the callbacks that are due; True stops the run."""
+    def _call(self, step: int, due_steps: list[int]) -> bool:
+        """Call the callbacks that are due at a step; True stops the run."""
         due = [
             callback
-            for callback in self.callbacks
-            if step == self.run.num_steps
-            or self.run.words_at(step) // callback.every_words
-            > self.run.words_at(step - 1) // callback.every_words
+            for callback, due_step in zip(self.callbacks, due_steps, strict=True)
+            if step >= min(due_step, self.run.num_steps)
         ]
         if not due:
             return False
@@ -273,6 +356,8 @@ class Driver:
         record = {"words": self.run.words_at(step)}
         answers = [callback(self.model, record) for callback in due]
         self.model.history.append(record)
+        if self.best is not None and self.best.evaluate in due:
+            self.best.look(self.model, record["words"])
         return any(answers)
 
     def _watch(self, crew: Crew, first: int, task: Any) -> None:
@@ -306,20 +391,55 @@ class Driver:
                 "learning_rate": self.run.rate_at(step),
                 "seconds": round(self.seconds, 3),
                 "words_per_s": (words - self.run.words_at(first)) / elapsed_s,
+                **self.run.metrics(),
             }
         )
 
     def _checkpoint(self, step: int) -> None:
         if self.keeper is None:
             return
+        self.run.collect()
         with self.keeper.write(step) as folder:
             write_tensors(Path(folder) / TENSORS, self.run.matrices)
-            write_json(folder / STATE, {"step": step, "plan": self.plan, "seconds": self.seconds})
+            best = {} if self.best is None else self.best.write(Path(folder))
+            words = self.run.words_at(step)
+            state = {
+                "step": step, "words": words, "plan": self.plan, "seconds": self.seconds, **best,
+            }  # fmt: skip
+            write_json(folder / STATE, state)
             self.model.history.save(folder / HISTORY)
+
+    def restore(self, found: Path, plan: Plan) -> int:
+        """Continue from a checkpoint, after checking that it belongs to this run; its step."""
+        state = read_state(found, plan)
+        tensors = read_tensors(found / TENSORS)
+        for name, rows in self.run.matrices.items():
+            if name not in tensors or tensors[name].shape != rows.shape:
+                raise ArtifactError(
+                    f"The checkpoint {found} does not hold the matrices of this run."
+                )
+            rows[:] = tensors[name]
+        try:
+            self.model.history = History.load(found / HISTORY)
+            for callback in self.callbacks:
+                if isinstance(callback, Evaluate):
+                    callback.restore(self.model.history)
+            if self.best is not None:
+                self.best.read(found, state, self.reporter.note)
+            self._before_s = float(state["seconds"])
+            return self._step_of(int(state["step"]), state.get("words"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{found / STATE} is damaged ({error}).") from error
+
+    def _step_of(self, step: int, words: int | None) -> int:
+        """The step of a checkpoint; several workers have shorter steps than one."""
+        if words is None or words == self.run.words_at(step):
+            return step
+        return bisect_left(range(self.run.num_steps), words, key=self.run.words_at)
 
 
 # Options that may change when a run is resumed.
-_PASSING = ("workers", "vectors", "memory")
+_PASSING = ("workers", "vectors", "memory", "device", "deterministic", "baselines")
 
 
 def lasting(config: Any) -> dict[str, Any]:
@@ -343,12 +463,10 @@ def run_steps(
     model.history = History()
     run = make()
     try:
-        step, seconds = 0, 0.0
+        driver = Driver(model, run, reporter, callbacks=request.callbacks, keeper=keeper, plan=plan)
+        step = 0
         if found is not None:
-            step, seconds = _restore(found, plan, run, model)
-            for callback in request.callbacks:
-                if isinstance(callback, Evaluate):
-                    callback.restore(model.history)
+            step = driver.restore(found, plan)
             reporter.note(f"Resuming at step {step:,} from {found}.")
         else:
             if keeper is not None and keeper.has_one:
@@ -357,25 +475,6 @@ def run_steps(
                 )
                 keeper.clear()
             begin(run)
-        driver = Driver(
-            model, run, reporter, callbacks=request.callbacks, keeper=keeper, plan=plan,
-            seconds=seconds,
-        )  # fmt: skip
         driver.drive(step, request.checkpoint_minutes * 60 or math.inf)
     finally:
         run.close()
-
-
-def _restore(found: Path, plan: Plan, run: StaticRun, model: StaticModel) -> tuple[int, float]:
-    """Read a checkpoint into the matrices, after checking that it belongs to this run."""
-    state = read_state(found, plan)
-    tensors = read_tensors(found / TENSORS)
-    for name, rows in run.matrices.items():
-        if name not in tensors or tensors[name].shape != rows.shape:
-            raise ArtifactError(f"The checkpoint {found} does not hold the matrices of this run.")
-        rows[:] = tensors[name]
-    try:
-        model.history = History.load(found / HISTORY)
-        return int(state["step"]), float(state["seconds"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"{found / STATE} is damaged ({error}).") from error

@@ -12,7 +12,8 @@ from sememe.card import part_of, write_manifest
 from sememe.contract import Model
 from sememe.errors import ArtifactError, InputError, OptionError
 from sememe.estimator import not_fitted, text_array
-from sememe.machine import provenance
+from sememe.executor import cluster
+from sememe.machine import imported, provenance
 from sememe.models.fitting import Plan, Prepared, Request, fit
 from sememe.models.static.loop import HISTORY, TENSORS, Callback, lasting
 from sememe.models.static.simd import LANES
@@ -246,6 +247,7 @@ class StaticModel(Model):
             "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
+            **self.told_forecast(),
             "provenance": provenance(),
         }
 
@@ -278,6 +280,35 @@ class StaticModel(Model):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The tensors that the model must have, with their shapes."""
         return {"input": (len(self.vocabulary), self.config.dim), "output": (ANY, self.config.dim)}
+
+
+class OnDevice(StaticModel):
+    """A model that trains where its option `device` says; auto is the CPU."""
+
+    trains_on_cluster: ClassVar[bool] = True  # on its CPUs; otherwise in this process
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether the training takes a GPU."""
+        return bool(self.config.device == "cuda")
+
+    def open_text(self, *corpus: Any, **options: Any) -> TokenStore:
+        """Open the token store of the corpus, or build it, if there is the device to train on."""
+        if self.is_on_gpu:
+            if self.trains_on_cluster and cluster() is not None:
+                raise OptionError(
+                    "Word vectors train on the CPUs of a cluster: leave out --cluster or device "
+                    "cuda."
+                )
+            imported("sememe.models.static.gpu", "device_of")("cuda")
+        return super().open_text(*corpus, **options)
+
+    def plan_of(self, tokens: TokenStore, num_words: int) -> Plan:
+        """What identifies a run; on a GPU it does not continue one of the CPU."""
+        plan = super().plan_of(tokens, num_words)
+        if self.is_on_gpu:
+            plan["config"]["device"] = "cuda"
+        return plan
 
 
 def take_options(

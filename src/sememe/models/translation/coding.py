@@ -31,10 +31,9 @@ class PairCoder:
 
     def __init__(self, tokenizer: SubwordTokenizer, *, lowercase: bool) -> None:
         self.tokenizer, self.lowercase = tokenizer, lowercase
-        is_bpe = tokenizer.kind == "bpe"
         # Byte-level BPE has one special token: what ends a text also starts the next one.
-        self.start_id: int = tokenizer.end_id if is_bpe else tokenizer.cls_id
-        self.end_id: int = tokenizer.end_id if is_bpe else tokenizer.sep_id
+        self.start_id: int = tokenizer.cls_id if tokenizer.is_framed else tokenizer.end_id
+        self.end_id: int = tokenizer.end_id
 
     @cached_property
     def barred(self) -> list[int]:
@@ -71,7 +70,7 @@ class PairCoder:
         return " ".join(self.tokenizer.decode(ids).split())
 
 
-def prepared(text: str, kind: Kind, lowercase: bool) -> str:
+def prepared(text: str, kind: str, lowercase: bool) -> str:
     """A normalized text: one space between words, and one before the first of them.
 
     Byte-level BPE treats the space as part of a word: without it the first word of a text would

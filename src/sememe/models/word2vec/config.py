@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sememe.errors import OptionError
-from sememe.options import Config, option
+from sememe.options import Config, Device, option
 
 Architecture = Literal["skipgram", "cbow"]
 Loss = Literal["negative", "hierarchical", "softmax"]
@@ -62,7 +62,17 @@ class WindowConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word2VecConfig(WindowConfig):
+class DeviceConfig(WindowConfig):
+    """The options of those of them that train on a GPU as well."""
+
+    device: Device = option("auto", "Device; auto: CPU.")
+    deterministic: bool = option(
+        False, "Same vectors for the same seed; slower. On a CPU: one worker."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word2VecConfig(DeviceConfig):
     """The options of word2vec (Mikolov et al. 2013a, 2013b), with the field's names."""
 
     vectors: Kept = option(

@@ -26,7 +26,7 @@ from sememe.models.word2vec.training import (
     CHUNK,
     NOISE,
     WINDOWS,
-    WindowModel,
+    DeviceModel,
     block_size,
     pool_size,
     start_rows,
@@ -457,7 +457,7 @@ def _fit(text: str, size: int, mark: str = "…", *, is_right: bool = False) -> 
     return set_cell_size(text, size - len(mark)) + mark
 
 
-class Word2Vec(WindowModel):
+class Word2Vec(DeviceModel):
     """Word vectors by predicting neighbors (Mikolov et al. 2013).
 
     model = sememe.Word2Vec(dim=100).fit("corpus.txt")

@@ -13,10 +13,12 @@ import numpy as np
 from sememe.errors import OptionError
 from sememe.examples.kernels import draw_noise, draw_windows
 from sememe.examples.windows import alias_table, build_tree, keep_limits
+from sememe.executor import cluster
+from sememe.machine import imported
 from sememe.models.fitting import Prepared, Request
 from sememe.models.static.loop import Driver, StaticRun, run_steps
-from sememe.models.static.model import StaticModel, matrix, padded
-from sememe.models.word2vec import kernels
+from sememe.models.static.model import OnDevice, StaticModel, matrix, padded
+from sememe.models.word2vec import kernels, replicas
 from sememe.models.word2vec.config import WindowConfig
 from sememe.models.word2vec.kernels import BLOCK
 from sememe.options import changed
@@ -47,7 +49,7 @@ class ChunkReader:
 
     def __init__(self, store: TokenStore, id_map: np.ndarray, size: int = CHUNK) -> None:
         """id_map: int32, from the store's ids to rows; the last row + 1 for words without one."""
-        self.num_tokens, self._id_map, self._dtype = store.num_tokens, id_map, store.ids.dtype
+        self.num_tokens, self.id_map, self._dtype = store.num_tokens, id_map, store.ids.dtype
         self.size, self.num_chunks = size, -(-store.num_tokens // size)
         self._index = sentence_index(store, size)
         self._file = os.open(store.path / "ids.bin", os.O_RDONLY)
@@ -65,9 +67,15 @@ class ChunkReader:
 
     def read(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
         """(rows of the chunk's words, ends of its sentences)."""
+        ids, ends = self.read_ids(chunk)
+        return self.id_map[ids], ends
+
+    def read_ids(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+        """(ids of the chunk's words in the store, ends of its sentences)."""
         item = self._dtype.itemsize
-        data = os.pread(self._file, self.size * item, chunk * self.size * item)
-        ids = self._id_map[np.frombuffer(data, self._dtype)]
+        data = bytearray(self.size * item)
+        num_bytes = os.preadv(self._file, [data], chunk * self.size * item)
+        ids = np.frombuffer(data, self._dtype)[: num_bytes // item]
         first, last = int(self._index[chunk]), int(self._index[chunk + 1])
         ends_data = os.pread(self._ends_file, 8 * (last - first), 8 * first)
         ends = np.frombuffer(ends_data, np.int64) - chunk * self.size
@@ -139,8 +147,6 @@ def take_start(rows: np.ndarray, vocabulary: Vocabulary, start: Any, dim: int) -
 class WindowRun(StaticRun):
     """A run of a model that predicts words from the words around them."""
 
-    chunk_size = CHUNK
-
     def __init__(
         self,
         config: WindowConfig,
@@ -148,10 +154,11 @@ class WindowRun(StaticRun):
         vocabulary: Vocabulary,
         id_map: np.ndarray,
         num_inputs: int = 0,
+        chunk: int = CHUNK,
     ) -> None:
         """id_map: from the store's ids to the vocabulary's, which are the rows of the matrices.
 
-        num_inputs: rows of the input matrix if there are more than words.
+        num_inputs: rows of the input matrix if there are more than words; chunk: words of a step.
         """
 
         self.config, self.vocabulary = config, vocabulary
@@ -170,10 +177,16 @@ class WindowRun(StaticRun):
         self.limits = keep_limits(counts, config.sample)
         self.pool, self.block = pool_size(config), block_size(config, counts, self.limits)
         self.noise = alias_table(counts, config.noise_exponent)
+        self.most_words = chunk
+        self.chunk_size = self.step_size(store)
         self.text = ChunkReader(store, id_map, self.chunk_size)
         self.num_steps = self.text.num_chunks * config.epochs
         self.num_workers, self.tokens_per_epoch = config.num_workers, store.num_tokens
         self.start_rate = config.start_rate
+
+    def step_size(self, store: TokenStore) -> int:
+        """The number of words of text per step."""
+        return self.most_words
 
     def close(self) -> None:
         """Close the store's files."""
@@ -200,6 +213,26 @@ class WindowRun(StaticRun):
         dim = self.config.dim
         for name, rows in self.matrices.items():
             rows[: len(model.tensors[name]), :dim] = model.tensors[name]
+
+    def uses(self) -> dict[str, np.ndarray]:
+        """How many pairs each row of a matrix is expected to be in per word of text.
+
+        Noise pairs do not count: their gradients are small.
+        """
+        config, counts = self.config, np.asarray(self.vocabulary.counts, np.float64)
+        kept = counts * (self.limits[:-1] / 2.0**32) / counts.sum()
+        pairs = kept * (config.window + 1)  # the mean number of words in a window
+        output = pairs if config.architecture == "skipgram" else kept
+        if config.loss == "softmax":
+            output = np.full(len(counts), output.sum())
+        elif config.loss == "hierarchical":
+            of_nodes = np.repeat(output, np.diff(self.tree.starts))
+            output = np.bincount(self.tree.nodes, of_nodes, len(self.matrices["output"]))
+        return {"input": self.input_uses(pairs), "output": output}
+
+    def input_uses(self, of_words: np.ndarray) -> np.ndarray:
+        """The uses of the input rows, from those of the words."""
+        return of_words
 
     def new_space(self) -> list[np.ndarray]:
         """Allocate buffers for a chunk's words and the bounds of their windows."""
@@ -275,13 +308,17 @@ class WindowModel(StaticModel):
         shape = f"{len(self.vocabulary):,} words × {self.config.dim}"
         return f"{type(self).__name__}({self.config.architecture}, {self.config.loss}: {shape})"
 
+    def new_run(self, config: Any, *corpus: Any) -> Any:
+        """A run of this model's class; corpus: as in WindowRun."""
+        return self.run_class(config, *corpus)
+
     def prepare_tokens(self, tokens: TokenStore, request: Request) -> Prepared:
         """Return the plan of a run on a token store, and the function that trains."""
         config, size = self.config, self.trainable_words(tokens)
         vocabulary, plan = tokens.vocabulary.cut(size), self.plan_of(tokens, size)
 
         def make() -> StaticRun:
-            return self.run_class(config, tokens, vocabulary, first_words(tokens, size))
+            return self.new_run(config, tokens, vocabulary, first_words(tokens, size))
 
         def begin(run: StaticRun) -> None:
             rows = run.matrices["input"]
@@ -320,7 +357,7 @@ class WindowModel(StaticModel):
         tokens = self.open_text(corpus, 0, None, reporter, min_count=1)
         config = replace(self.config, epochs=epochs or self.config.epochs)
         vocabulary, id_map = self._grown(tokens)
-        run = self.run_class(config, tokens, vocabulary, id_map)
+        run = self.new_run(config, tokens, vocabulary, id_map)
         start_rows(run.matrices["input"], config.dim, config.seed)
         run.take(self)
         try:
@@ -348,3 +385,21 @@ class WindowModel(StaticModel):
             id_map[word_id] = row
         id_map[id_map < 0] = len(known) + len(new_words)
         return Vocabulary.from_words([*known, *new_words], [*counts.tolist(), *new_counts]), id_map
+
+
+class DeviceModel(OnDevice, WindowModel):
+    """A model that predicts words from the words around it, on a GPU in tiles."""
+
+    # The run on a GPU: its module needs PyTorch.
+    tile_run: ClassVar[tuple[str, str]] = ("sememe.models.word2vec.tiles.run", "TileRun")
+
+    def new_run(self, config: Any, *corpus: Any) -> Any:
+        """A run on the device of the options, or on the cluster of this context."""
+        if self.is_on_gpu:
+            tile_run: type[WindowRun] = imported(*self.tile_run)
+            return tile_run(config, *corpus)
+        if config.deterministic:
+            config = replace(config, workers=1)
+        if (executor := cluster()) is not None:
+            return replicas.new_run(self.run_class, executor, config, *corpus)
+        return super().new_run(config, *corpus)

@@ -14,10 +14,10 @@ from sememe.text.cleaning.config import CleanConfig
 from sememe.text.cleaning.rows import RowBatch, read_items, read_rows, read_source, read_table
 from sememe.text.sources import (
     ENDINGS,
-    STDIN,
     FoundSource,
     Source,
     exists,
+    file_size,
     find_sources,
     format_ending,
 )
@@ -57,7 +57,7 @@ class RowCorpus:
         found = find_sources(names)
         self.names = [Source(one.path).name for one in found]
         self._sources = [_saved(one, folder / f"piped-{n}") for n, one in enumerate(found)]
-        self.total = sum(Path(one.path).stat().st_size for one in self._sources)
+        self.total = sum(file_size(one.path) for one in self._sources)
 
     def rows(self) -> Generator[RowBatch, None, None]:
         """All rows in order; files are read ahead."""
@@ -95,7 +95,7 @@ class RowCorpus:
 
 def _saved(found: FoundSource, path: Path) -> FoundSource:
     """A file that can be read twice: standard input and pipes are saved first."""
-    if found.path != STDIN and Path(found.path).is_file():
+    if not isinstance(found.path, str) and found.path.is_file():
         return found
     source = Source(found.path)
     path = path.with_suffix(source.format_ending)

@@ -30,7 +30,7 @@ def check_outputs(corpus: Any, out: Path | None, removed: Path | None, overwrite
         table_format(removed, option="--removed")
     names = names_in(corpus)
     sources = [] if names is None else [found.path for found in find_sources(names)]
-    read_from = {os.path.realpath(path) for path in sources}
+    read_from = {os.path.realpath(str(path)) for path in sources}
     outputs = [path for path in (out, removed) if path is not None]
     for path in outputs:
         if os.path.realpath(path) in read_from:

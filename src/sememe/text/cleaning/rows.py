@@ -7,7 +7,6 @@ too long are cut short while they are read, so that a file without newlines take
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, cast
 
@@ -97,7 +96,12 @@ def read_source(
     source = Source(found.path)
     source.name = name
     is_binary = source.format_ending in PARQUET_ENDINGS
-    if config.errors == "replace" and not is_binary and Path(found.path).is_file():
+    if (
+        config.errors == "replace"
+        and not is_binary
+        and not isinstance(found.path, str)
+        and found.path.is_file()
+    ):
         check_encoding(Source(found.path), name, config.text_settings)
     batches = _read_file if is_table(found) else _read_plain
     for batch in batches(number, source, found.in_folder, config):

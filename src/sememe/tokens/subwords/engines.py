@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 END = "<|endoftext|>"
 CONTINUATION = "##"
 LONGEST_WORD = 100  # characters; BERT takes longer ones for [UNK]
@@ -54,14 +55,22 @@ def wordpiece_engine(
 
 
 def bpe_engine(vocabulary: dict[str, int], merges: list[tuple[str, str]], end: str) -> Tokenizer:
-    """Build GPT-2's tokenizer."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    """Build GPT-2's tokenizer, or RoBERTa's if the vocabulary has its special tokens."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
     engine = Tokenizer(
         models.BPE(vocabulary, merges, continuing_subword_prefix="", end_of_word_suffix="")
     )
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
+    if all(name in vocabulary for name in ROBERTA):
+        *others, mask = ROBERTA
+        _add_specials(engine, others)
+        # The mask takes the space before it along, as a word does.
+        engine.add_special_tokens([AddedToken(mask, special=True, lstrip=True, normalized=False)])
+        ends = (("</s>", vocabulary["</s>"]), ("<s>", vocabulary["<s>"]))
+        engine.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=False)
+        return engine
     engine.post_processor = processors.ByteLevel(trim_offsets=False)
     _add_specials(engine, [end] if end in vocabulary else [])
     return engine

@@ -7,9 +7,12 @@ segmentation over the characters, which are BERT's tokens.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -17,14 +20,15 @@ import numpy as np
 from sememe.errors import InputError, OptionError
 from sememe.machine import available_cores
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import write_folder
+from sememe.storage.folder import write_errors, write_folder
 from sememe.text import stream
 from sememe.text.settings import TextSettings
+from sememe.text.shards import Shard, shard_bytes
 from sememe.text.stream import each_batch
 from sememe.tokens import caching
 from sememe.tokens.building import EndsFile, Labels, NumberFile, scratch_folder, write_labels
 from sememe.tokens.store import MappedStore, is_held_out
-from sememe.tokens.subwords.chunks import RULES_VERSION, cutter
+from sememe.tokens.subwords.chunks import RULES_VERSION, Pieces, cutter
 from sememe.tokens.subwords.tokenizer import DEFAULT_MEMORY, SubwordTokenizer
 
 
@@ -137,14 +141,68 @@ def _build(
         "fingerprint": fingerprint,
     }
     with (
-        scratch_folder(path, SubwordStore),
-        cutter(tokenizer, settings, workers, memory) as cut,
+        scratch_folder(path, SubwordStore) as scratch,
         caching.byte_progress(progress, stream.total_bytes(corpus)) as on_bytes,
         write_folder(path, checksums=False) as folder,
-        closing(each_batch(stream.read(corpus, settings), cut, workers, on_bytes)) as parts,
     ):
-        files = _write(folder, parts, tokenizer)
+        if (own := caching.shards_of(corpus, settings, progress)) is not None:
+            shards, executor = own
+            each = executor.memory or memory // executor.num_tasks
+            task = CutTask(tokenizer, settings, scratch, executor.cores, max(each, 1 << 20))
+            parts = _read_parts(shards, executor.map(task, shards), on_bytes)
+            files = _write(folder, parts, tokenizer)
+        else:
+            batches = stream.read(corpus, settings)
+            with (
+                cutter(tokenizer, settings, workers, memory) as cut,
+                closing(each_batch(batches, cut, workers, on_bytes)) as parts,
+            ):
+                files = _write(folder, parts, tokenizer)
         SubwordStore.seal(folder, files, facts)
+
+
+@dataclass(frozen=True)
+class CutTask:
+    """How each shard of a text is tokenized; its tokens go to a new file in `scratch`."""
+
+    tokenizer: SubwordTokenizer
+    settings: TextSettings
+    scratch: Path
+    cores: int
+    memory: int
+
+    def __call__(self, shard: Shard) -> tuple[Path, int]:
+        """Tokenize a shard; the file of its batches, and their number."""
+        batches, num_parts = stream.read_shard(self.settings, shard), 0
+        # A task that is repeated must not meet what another one left, or still writes.
+        with (
+            write_errors(self.scratch),
+            NamedTemporaryFile(prefix="shard", dir=self.scratch, delete=False) as file,
+            cutter(self.tokenizer, self.settings, self.cores, self.memory) as cut,
+            closing(each_batch(batches, cut, self.cores, None)) as parts,
+        ):
+            for part in parts:
+                for array in part[:-1]:
+                    np.save(file, array, allow_pickle=False)
+                labels = json.dumps(part.labels).encode()
+                np.save(file, np.frombuffer(labels, np.uint8), allow_pickle=False)
+                num_parts += 1
+        return Path(file.name), num_parts
+
+
+def _read_parts(
+    shards: list[Shard], files: Iterator[tuple[Path, int]], on_bytes: Callable[[int], None]
+) -> Iterator[Pieces]:
+    """The tokenized batches of all shards in order; a file that was read is removed."""
+    for shard, (path, num_parts) in zip(shards, files, strict=True):
+        with path.open("rb") as file:
+            for _ in range(num_parts):
+                ids, starts, sentences, documents, labels = (
+                    np.load(file, allow_pickle=False) for _ in Pieces._fields
+                )
+                yield Pieces(ids, starts, sentences, documents, json.loads(labels.tobytes()))
+        path.unlink()
+        on_bytes(shard_bytes(shard))
 
 
 def _write(folder: Path, parts: Any, tokenizer: SubwordTokenizer) -> dict[str, dict[str, Any]]:

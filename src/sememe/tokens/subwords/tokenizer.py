@@ -1,6 +1,7 @@
 """Sub-word tokenizers: text in, token ids with their positions out; and back again.
 
-Two kinds: BERT's WordPiece, and GPT-2's byte-level BPE. Hugging Face's `tokenizers` does the work;
+Two kinds are trained: BERT's WordPiece, and GPT-2's byte-level BPE; those of other encoders, and
+SentencePiece's unigrams, are read from tokenizer.json. Hugging Face's `tokenizers` does the work;
 the files are those of `transformers`: tokenizer.json (complete; read first) or those of engines.py,
 tokenizer_config.json (the class and options), special_tokens_map.json.
 """
@@ -42,13 +43,15 @@ from sememe.storage.folder import (
 )
 from sememe.text.settings import TextSettings
 from sememe.tokens.subwords import engines
-from sememe.tokens.subwords.engines import CLS, CONTINUATION, END, MASK, PAD, SEP, SPECIALS, UNK
+from sememe.tokens.subwords.engines import CONTINUATION, END, SPECIALS
 
 if TYPE_CHECKING:
     import numpy as np
     from tokenizers import Tokenizer
 
 Kind = Literal["wordpiece", "bpe"]
+ROLES = ("pad", "unk", "cls", "sep", "mask")
+UNUSED = re.compile(r"\[unused\d+\]")  # ids that BERT's vocabulary keeps free
 DEFAULT_MEMORY = 512 << 20  # bytes that counting may take
 
 
@@ -90,7 +93,10 @@ class Encoding(NamedTuple):
 class SubwordTokenizer:
     """Splits text into sub-word tokens with ids; load one, or train one."""
 
-    def __init__(self, engine: Tokenizer, *, end: str = END) -> None:
+    kind: str  # wordpiece, bpe, or unigram
+
+    def __init__(self, engine: Tokenizer, *, end: str = END, names: Sequence[str] = ()) -> None:
+        """`names` are the special tokens of an encoder by role, if they are not BERT's."""
         engine.no_padding()
         engine.no_truncation()  # a text is never cut in silence
         self._engine = engine
@@ -115,7 +121,11 @@ class SubwordTokenizer:
             accents = bool(bert) and self.lowercase
         self.strip_accents: bool = accents or "StripAccents" in parts
         self.split_chinese = bool(bert.get("handle_chinese_chars"))
-        self._named = SPECIALS if self.kind == "wordpiece" else (end,)
+        if self.kind == "wordpiece":
+            names = names or SPECIALS
+        self.is_framed = bool(names)  # for an encoder, whose rows begin and end with marks
+        self._named = tuple(names) or (end,)
+        self._input_names: tuple[str, ...] = ()  # what `transformers` gives a network, if known
         self._check_specials(vocabulary)
 
     def _check_specials(self, vocabulary: dict[str, int]) -> None:
@@ -128,42 +138,50 @@ class SubwordTokenizer:
 
     # ---- special tokens -------------------------------------------------------------------
 
-    def _special(self, name: str) -> int:
-        if name not in self._named:
+    def _special(self, role: str) -> int:
+        if not self.is_framed:
+            name = dict(zip(ROLES, SPECIALS, strict=True))[role]
             raise OptionError(
                 f"A {self.kind} tokenizer has no {name}; it has {', '.join(self._named)}."
             )
-        return self.id(name)
+        return self.id(self._named[ROLES.index(role)])
 
     @cached_property
     def pad_id(self) -> int:
         """The padding id: [PAD], or the end of text, which GPT-2 uses for that as well."""
-        return self._special(PAD if self.kind == "wordpiece" else self._named[0])
+        return self._special("pad") if self.is_framed else self.id(self._named[0])
 
     @cached_property
     def unk_id(self) -> int:
         """[UNK], a word that the tokens cannot spell."""
-        return self._special(UNK)
+        return self._special("unk")
 
     @cached_property
     def cls_id(self) -> int:
         """[CLS], the start of a row."""
-        return self._special(CLS)
+        return self._special("cls")
 
     @cached_property
     def sep_id(self) -> int:
         """[SEP], the end of a sentence or pair."""
-        return self._special(SEP)
+        return self._special("sep")
 
     @cached_property
     def mask_id(self) -> int:
         """[MASK], a masked token."""
-        return self._special(MASK)
+        return self._special("mask")
 
     @cached_property
     def end_id(self) -> int:
-        """<|endoftext|>, the separator of texts."""
-        return self._special(END if self.kind == "wordpiece" else self._named[0])
+        """<|endoftext|>, the separator of texts; [SEP] ends a text of GPTs over WordPiece."""
+        return self.sep_id if self.is_framed else self.id(self._named[0])
+
+    @cached_property
+    def between_ids(self) -> tuple[int, ...]:
+        """The marks between the two texts of a row: [SEP], or RoBERTa's two </s>."""
+        with _library_errors("The tokenizer"):
+            num_marks = len(self._engine.encode("", "").ids)
+        return (self.sep_id,) * max(1, num_marks - 2)
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
@@ -286,8 +304,23 @@ class SubwordTokenizer:
 
         engine = Tokenizer.from_str(self._engine.to_str())
         engine.add_special_tokens([AddedToken(name, special=True) for name in names])
-        end = END if self.kind == "wordpiece" else self._named[0]
-        return SubwordTokenizer(engine, end=end)
+        return self._again(engine)
+
+    def with_words(self, words: Sequence[str]) -> SubwordTokenizer:
+        """The same WordPiece tokenizer with more whole words, as it cleans them."""
+        from tokenizers import Tokenizer
+
+        content = json.loads(self._engine.to_str())
+        known = content["model"]["vocab"]
+        for number, word in enumerate(words, self.vocab_size):
+            known[word] = number
+        return self._again(Tokenizer.from_str(json.dumps(content)))
+
+    def _again(self, engine: Tokenizer) -> SubwordTokenizer:
+        names = self._named if self.is_framed else ()
+        found = SubwordTokenizer(engine, end=self._named[0], names=names)
+        found._input_names = self._input_names
+        return found
 
     # ---- files ------------------------------------------------------------------------------
 
@@ -310,24 +343,37 @@ class SubwordTokenizer:
         text = json.dumps({name: content[name] for name in names}, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def save(self, folder: str | Path, *, max_length: int | None = None) -> None:
+    def save(
+        self, folder: str | Path, *, max_length: int | None = None, has_segments: bool = True
+    ) -> None:
         """Write the files that `transformers` opens; other files in `folder` stay.
 
-        `max_length` is the maximum length of the tokenizer's model.
+        `max_length` is the maximum length of the tokenizer's model. A GPT has no segments, and
+        that of `transformers` would add them to its tokens.
         """
         folder = Path(folder)
-        if self.kind == "wordpiece":
-            roles = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-            special = dict(zip(roles, self._named, strict=True))
+        special = {f"{role}_token": name for role, name in zip(ROLES, self._named, strict=False)}
+        if self.is_framed and (self.kind != "wordpiece" or self._named != SPECIALS):
+            pair = self._engine.encode("a", "a")
+            inputs = ["input_ids", *(["token_type_ids"] if any(pair.type_ids) else [])]
             options: dict[str, Any] = {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "model_input_names": [*inputs, "attention_mask"],
+            }
+        elif self.kind == "wordpiece":
+            options = {
                 "tokenizer_class": "BertTokenizer",
                 "do_lower_case": self.lowercase,
                 "strip_accents": self.strip_accents,
                 "tokenize_chinese_chars": self.split_chinese,
             }
         else:
-            special = dict.fromkeys(("bos_token", "eos_token", "unk_token"), self._named[0])
+            roles = "bos_token", "eos_token", "unk_token", "pad_token"
+            special = dict.fromkeys(roles, self._named[0])
             options = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False}
+        names = self._input_names if has_segments else ("input_ids", "attention_mask")
+        if names:
+            options["model_input_names"] = list(names)
         if max_length is not None:
             options["model_max_length"] = max_length
         write_json(folder / "special_tokens_map.json", special)
@@ -343,6 +389,8 @@ class SubwordTokenizer:
     def _vocabulary_texts(self) -> dict[str, str]:
         """The files of the vocabulary alone, by name."""
         vocabulary = self._engine.get_vocab(with_added_tokens=True)
+        if self.is_framed and self.kind != "wordpiece":
+            return {}  # tokenizer.json alone says how marks are read
         if self.kind == "wordpiece":
             tokens = {token_id: token for token, token_id in vocabulary.items()}
             lines = [tokens.get(token_id, "") for token_id in range(self.vocab_size)]
@@ -372,9 +420,12 @@ class SubwordTokenizer:
         with _library_errors(file):
             if file.suffix == ".txt":
                 return cls(engines.read_wordpiece(file, config), end=end)
-            if file.name == "vocab.json":
-                return cls(engines.read_bpe(file, end), end=end)
-            return cls(_read_engine(file), end=end)
+            engine = (
+                engines.read_bpe(file, end) if file.name == "vocab.json" else _read_engine(file)
+            )
+            found = cls(engine, end=end, names=_marks_of(engine, names))
+            found._input_names = _input_names(config)
+            return found
 
     @classmethod
     def train(
@@ -425,17 +476,47 @@ def _require_tokenizers() -> None:
         import tokenizers  # noqa: F401
 
 
-def _kind_of(model: str) -> Kind:
-    kinds: dict[str, Kind] = {"WordPiece": "wordpiece", "BPE": "bpe"}
+def _kind_of(model: str) -> str:
+    kinds = {"WordPiece": "wordpiece", "BPE": "bpe", "Unigram": "unigram"}
     if model not in kinds:
-        raise ArtifactError(f"The tokenizer is of type {model}; WordPiece and BPE can be used.")
+        raise ArtifactError(f"The tokenizer is of type {model}; {', '.join(kinds)} can be used.")
     return kinds[model]
+
+
+# The special tokens of encoders, by role, as far as a folder does not name them: BERT's, and
+# those of RoBERTa and XLM-R.
+_USUAL = (SPECIALS, engines.ROBERTA, ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"))
+
+
+def _input_names(config: dict[str, Any]) -> tuple[str, ...]:
+    """The inputs that a folder's tokenizer makes for `transformers`, where it says so."""
+    if str(config.get("tokenizer_class")).startswith("DistilBert"):
+        return ("input_ids", "attention_mask")
+    names = config.get("model_input_names")
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return tuple(names) if is_list and names else ()
+
+
+def _marks_of(engine: Tokenizer, options: dict[str, Any]) -> tuple[str, ...]:
+    """The special tokens of an encoder by role; none for a tokenizer of running text."""
+    vocabulary = engine.get_vocab(with_added_tokens=True)
+    tokens = [options.get(f"{role}_token") for role in ROLES]
+    found = [own.get("content") if isinstance(own, dict) else own for own in tokens]
+    named = tuple(own for own in found if isinstance(own, str) and own in vocabulary)
+    if len(named) == len(ROLES):
+        return named
+    return next((own for own in _USUAL if all(name in vocabulary for name in own)), ())
 
 
 def _main_file(folder: Path) -> Path:
     for name in ("tokenizer.json", "vocab.txt", "vocab.json"):
         if (folder / name).is_file():
             return folder / name
+    if models := sorted(folder.glob("*.model")):
+        raise ArtifactError(
+            f"{folder} holds its tokenizer as {models[0].name} alone: tokenizer.json is missing. "
+            "Add it from the model's page, or save the tokenizer again with transformers."
+        )
     raise ArtifactError(
         f"{folder} holds no tokenizer: none of tokenizer.json, vocab.txt or vocab.json is there."
     )

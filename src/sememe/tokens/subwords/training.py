@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sememe.errors import InputError, OptionError
+from sememe.machine import cache_dir
 from sememe.progress import Reporter
+from sememe.storage import folder as storage
 from sememe.text import stream
 from sememe.text.settings import TextSettings
+from sememe.text.shards import Shard
 from sememe.text.stream import each_batch
+from sememe.text.words import Records
 from sememe.tokens import caching
-from sememe.tokens.counting import count_words as count_chunks
+from sememe.tokens.building import count_shards
+from sememe.tokens.counting import count_words as count_chunks, merge
 from sememe.tokens.subwords import engines
 from sememe.tokens.subwords.chunks import cut_chunks, plain_word
 from sememe.tokens.subwords.engines import CLS, CONTINUATION, END, MASK, PAD, SEP, SPECIALS, UNK
@@ -95,6 +101,25 @@ def _untrained(config: TokenizerConfig, text: TextSettings) -> Tokenizer:
 # ---- counting -----------------------------------------------------------------------------------
 
 
+def count_text(
+    corpus: Any,
+    shape: SubwordTokenizer,
+    text: TextSettings,
+    config: TokenizerConfig,
+    memory: int,
+    progress: Reporter,
+) -> Counter[str]:
+    """Count the words of a text, or of one text per language together, as `shape` splits them."""
+    parts = {"": corpus} if not isinstance(corpus, Mapping) else corpus
+    found: Counter[str] = Counter()
+    for name, own in parts.items():
+        settings = text.for_language(name) if name else text
+        found.update(
+            count_words(_count_chunks(own, shape, settings, config, memory, progress), shape)
+        )
+    return found
+
+
 def _mixed_words(
     corpus: Any,
     shape: SubwordTokenizer,
@@ -128,13 +153,30 @@ def _count_chunks(
     memory: int,
     progress: Reporter,
 ) -> Vocabulary:
-
     workers = config.num_workers
-    batches = stream.read(corpus, text)
     with caching.byte_progress(progress, stream.total_bytes(corpus)) as on_bytes:
+        if (own := caching.shards_of(corpus, text, progress)) is not None:
+            shards, executor = own
+            with storage.scratch_folder(cache_dir() / "stores", "counts") as scratch:
+                read = partial(_chunks_of_shard, shape, text)
+                counted = count_shards(
+                    shards, read, scratch, executor, memory, keep_ids=False, on_bytes=on_bytes
+                )
+                merged = merge(counted.workers, min_count=1, memory=memory, executor=executor)
+                return merged.vocabulary.cut(_MOST_CHUNKS)
+        batches = stream.read(corpus, text)
         records = each_batch(batches, lambda batch: cut_chunks(batch, shape), workers, on_bytes)
         with closing(records):
             return count_chunks(records, workers=workers, memory=memory).cut(_MOST_CHUNKS)
+
+
+def _chunks_of_shard(
+    shape: SubwordTokenizer, text: TextSettings, shard: Shard, workers: int
+) -> Iterator[Records]:
+    batches = stream.read_shard(text, shard)
+    records = each_batch(batches, lambda batch: cut_chunks(batch, shape), workers, None)
+    with closing(records):
+        yield from (record for record in records if record.data)
 
 
 def count_words(chunks: Vocabulary, shape: SubwordTokenizer) -> Counter[str]:

@@ -126,14 +126,15 @@ def train_lines(
     loss_kind, first, last, ends, items, type_ends, type_rows, num_words, label_ends, labels,
     input, output, width, num_outputs, tree_starts, tree_nodes, tree_codes, limits, alias,
     num_negatives, label_weights, key, start_rate, end_rate, worker, num_rows, num_hot,
-    merge_every, space, rows, stats,
+    merge_every, word_rates, space, rows, stats,
 ):  # fmt: skip
     """Train on the lines first to last, with a rate that moves from start to end.
 
     The rows of worker w's copies start at row num_rows + w · num_hot of `input` and at row (w + 1)
     · num_outputs of `output`; with merge_every 0 the shared rows are updated directly. The rate of
     a line is multiplied by the weight of its label, in one-vs-all that of each true label by its
-    own. `space` holds at least hidden, gradient, scores and the rows at the time of the last merge.
+    own; the change of input row r by word_rates[r], unless that is empty. `space` holds at least
+    hidden, gradient, scores and the rows at the time of the last merge.
     """
     hidden, gradient = space[:width], space[width : 2 * width]
     scores = space[2 * width : 2 * width + num_outputs]
@@ -206,13 +207,41 @@ def train_lines(
                     loss += _decide(False, row, hidden, output, gradient, rate, width)
         _scale(_ONE / np.float32(num), gradient, width)
         for k in range(num):
-            add_row(gradient, 0, input, now[k], width)
+            if len(word_rates) > 0:
+                row = now[k] // width
+                row -= first_own if row >= num_rows else 0
+                add_scaled(word_rates[row], gradient, 0, input, now[k], width)
+            else:
+                add_row(gradient, 0, input, now[k], width)
         stats[0] += weight * loss
         stats[1] += 1
         stats[2] += 1
         if is_apart and ((line + 1 - first) % merge_every == 0 or line + 1 == last):
             _merge(input, input, before_hot, first_own * width, num_hot, width)
             _merge(output, output, before_out, out, num_outputs, width)
+
+
+@kernel
+def count_lines(ends, items, type_ends, type_rows, num_words, last_line, counts):
+    """Count the lines that each input row occurs in; `last_line` is -1 everywhere."""
+    num_types = len(type_ends)
+    shift = num_words - num_types if num_types > 0 else 0
+    start = 0
+    for line in range(len(ends)):
+        for index in range(start, ends[line]):
+            item = np.int64(items[index])
+            if item < num_types:
+                for place in range(type_ends[item - 1] if item > 0 else 0, type_ends[item]):
+                    row = np.int64(type_rows[place])
+                    if last_line[row] != line:
+                        last_line[row] = line
+                        counts[row] += 1
+            else:
+                row = item + shift
+                if last_line[row] != line:
+                    last_line[row] = line
+                    counts[row] += 1
+        start = ends[line]
 
 
 @kernel

@@ -21,7 +21,7 @@ from sememe.estimator import text_array
 from sememe.examples.labelled.columns import choose_columns, described, is_header
 from sememe.examples.labelled.label_options import AUTO, NONE
 from sememe.examples.labelled.label_sets import choose_separator, labels_in, separator_note
-from sememe.examples.labelled.rows import Note, silent
+from sememe.examples.labelled.rows import Note, TextRow, silent
 from sememe.frames import SeriesTexts, is_frame, is_series
 from sememe.machine import in_order
 from sememe.text.documents import TABLES, DocumentBatch, read, read_frame
@@ -81,7 +81,7 @@ def table_settings(
     else:
         tables = [Source(found.path) for found in find_sources(source)] if is_path(source) else []
         own = next((one for one in tables if one.format_ending in TABLES), None)
-        if own is None or not Path(own.path).is_file():
+        if own is None or isinstance(own.path, str) or not own.path.is_file():
             return settings, "" if separator in (AUTO, NONE) else separator
         table = open_table(
             own, settings, lambda first, others: is_header(first, others, named, settings.columns)
@@ -160,7 +160,7 @@ def read_blocks(
     has_labels: bool = True,
     separator: str = "",
     note: Note = silent,
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """Read labelled files or rows (without labels: texts) as blocks of complete lines.
 
     Several labels in a cell have the separator between them, or are a list.
@@ -243,6 +243,20 @@ def _labelled(rows: Any, prefix: str, separator: str) -> Iterator[str]:
         yield _row_line(pair[0], [label for label in labels if str(label).strip()], prefix)
 
 
+def rows_of(source: Any, settings: TextSettings, prefix: str, separator: str) -> list[TextRow]:
+    """The labelled lines of a source as rows, without those that lack a label or a word."""
+    start, found = prefix.encode(), []
+    for block in read_blocks(source, settings, prefix, 1, separator=separator):
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            words = line.split()
+            names = [word for word in words if word.startswith(start)]
+            text = b" ".join(word for word in words if not word.startswith(start))
+            if names and text:
+                labels = [label_name(name.decode("utf-8", "replace"), prefix) for name in names]
+                found.append(TextRow(text.decode("utf-8", "replace"), labels=tuple(labels)))
+    return found
+
+
 def _texts(texts: Any) -> Iterator[str]:
     for index, text in enumerate(SeriesTexts(texts) if is_series(texts) else texts):
         if not isinstance(text, str):
@@ -257,7 +271,7 @@ def _from_rows(lines: Iterator[str]) -> Iterator[bytes]:
 
 def _cut(
     blocks: Iterator[bytes], settings: TextSettings, prefix: str, workers: int
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     if settings.mode == "whitespace" and not settings.lowercase:
         yield from blocks
         return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,9 +19,11 @@ from sememe.estimator import not_fitted, text_array
 from sememe.examples.labelled.rows import BadRowError, Note, silent
 from sememe.frames import is_frame, texts_of
 from sememe.machine import provenance
+from sememe.metrics.baselines import baselines_of
 from sememe.metrics.decisions import check_thresholds
 from sememe.models.fasttext.classifier import training, tuning
 from sememe.models.fasttext.classifier.config import LABEL_PREFIX, FastTextClassifierConfig
+from sememe.models.fasttext.classifier.defaults import words_of
 from sememe.models.fasttext.classifier.lines import (
     PLAIN,
     is_path,
@@ -28,11 +31,12 @@ from sememe.models.fasttext.classifier.lines import (
     label_text,
     labelled_rows,
     read_blocks,
+    rows_of,
     source_name,
     table_settings,
 )
 from sememe.models.fasttext.classifier.prediction import FoundLabels, LabelsResult, Predictor, score
-from sememe.models.fasttext.classifier.shrinking import Shrinking, shrink
+from sememe.models.fasttext.classifier.shrinking import VALIDATED, Shrinking, shrink
 from sememe.models.fasttext.classifier.weights import (
     ClassifierWeights,
     from_file,
@@ -95,10 +99,12 @@ class FastTextClassifier(Model):
         A complete config or TextSettings may be given instead, or be changed by options.
         """
         take_options(self, config, text, options)
+        self._asked = self._chosen = self.config  # as given, and as the data chose
         self.history = History()
         self.plan: dict[str, Any] = {}  # identifies the run that made it
         # Besides the weights: whether texts have several labels, calibration, thresholds.
         self.learned: dict[str, Any] = {}
+        self.scores: dict[str, Any] = {}  # on the validation rows, with baselines
         self._weights: ClassifierWeights | None = None
         self._predictor: Predictor | None = None
         self._words: WordVectors | None = None
@@ -132,6 +138,7 @@ class FastTextClassifier(Model):
             "data": self.data,
             "plan": self.plan,
             "metrics": self.history.last(),
+            **({"scores": self.scores} if self.scores else {}),
             "provenance": provenance(),
         }
 
@@ -188,44 +195,99 @@ class FastTextClassifier(Model):
             checkpoint_minutes=checkpoint_minutes, callbacks=callbacks,
             reporter=as_reporter(progress),
         )  # fmt: skip
+        if self.config is self._chosen:  # an earlier fit chose these options for other data
+            self.config = self._asked
+        is_open = self.config.preset == "auto" and text is None and self.settings == PLAIN
+        is_open &= file is None and not {"language", "dictionary"} & {*text_options}
         settings = changed(text or self.settings, "fit", text_options)
         self.text, separator = table_settings(
             train, replace(settings, columns={}), request.reporter.note, named=settings.columns,
             separator=self.config.label_separator,
         )  # fmt: skip
+        if is_open:
+            train, words = words_of(train, self.text, self.config)
+            kept = {name: text_options[name] for name in ("lowercase",) if name in text_options}
+            self.text = replace(self.text, **words | kept)
         if separator:
             self.config = replace(self.config, label_separator=separator)
         if autotune is not None:
             request.check(self.kind)
             tuning.tune(self, train, validation, autotune, metric, request)
+            if not isinstance(validation, Iterator):
+                self._scored(validation, request, train)
+                if request.out is not None:
+                    self.save(request.out)
         else:
             fit(self, train, request)
-            self._validate(validation, request)
+            self._validate(validation, request, train)
         self._classes = classes
         if file is not None:
             self.save(file)
         return self
 
+    def options(self) -> dict[str, Any]:
+        """The options of the constructor, by name: without what the data chose."""
+        config = self._asked if self.config is self._chosen else self.config
+        return super().options() | {own.name: getattr(config, own.name) for own in fields(config)}
+
+    def choose(self, config: FastTextClassifierConfig) -> None:
+        """Take the options that the data chose."""
+        self._asked, self.config, self._chosen = self.config, config, config
+
     def prepare(self, train: Any, request: Request) -> Prepared:
         """Read the labelled text; return the run's plan and the function that trains."""
         return training.prepare(self, train, request)
 
-    def _validate(self, validation: Any, request: Request) -> None:
+    def _validate(self, validation: Any, request: Request, train: Any = None) -> None:
         """Score the validation set, and save the scores with the model."""
         if validation is None:
             return
-        result = self.evaluate(validation, on_note=request.reporter.note)
+        result = self._scored(validation, request, train)
         request.reporter.note(str(result))
-        self.history.append(
-            {
-                "precision": result.precision,
-                "recall": result.recall,
-                "f1": result.f1,
-                "rows": result.num_examples,
-            }
-        )
+        scores = (result.precision, result.recall, result.f1, result.num_examples)
+        self.history.append(dict(zip(VALIDATED, scores, strict=True)))
         if request.out is not None:
             self.save(request.out)
+
+    def _scored(self, validation: Any, request: Request, train: Any) -> LabelsResult:
+        """Score the validation set and, with `train`, the baselines."""
+        result = self.evaluate(validation, on_note=request.reporter.note)
+        beside: list[dict[str, Any]] = []
+        if train is not None and self.config.baselines:
+            beside = self.baselines(train, validation)
+        self.scores = {
+            "metrics": {"precision": result.precision, "recall": result.recall, "f1": result.f1},
+            "main_metric": "f1", "num_rows": result.num_examples, "interval": result.interval,
+            "seeds": result.seeds, "baselines": beside,
+        }  # fmt: skip
+        return result
+
+    def baselines(self, train: Any, data: Any) -> list[dict[str, Any]]:
+        """The F1 on `data` of baselines that learn from `train`, which is read again.
+
+        Rows of a generator, which can be read once only, have none.
+        """
+        if any(isinstance(source, Iterator) for source in (train, data)):
+            return []
+        prefix, separator = self.config.label_prefix, self.config.separator
+        known = {*self.labels}
+        rows, asked = (
+            [
+                row
+                for row in rows_of(source, self.text, prefix, separator)
+                if known.issuperset(row.label_set)
+            ]
+            for source in (train, data)
+        )
+        metric = "micro_f1"
+        if not self.has_sets and all(len(row.label_set) == 1 for row in (*rows, *asked)):
+            metric = "accuracy"  # the same as the F1 of lines with one label each
+            rows, asked = (
+                [replace(row, label=row.label_set[0], labels=None) for row in own]
+                for own in (rows, asked)
+            )
+        gold = [row.label if row.labels is None else sorted(row.labels) for row in asked]
+        return [one.to_dict() for one in baselines_of("classify", rows).scores(asked, gold, metric)]
 
     @property
     def weights(self) -> ClassifierWeights:
@@ -286,6 +348,7 @@ class FastTextClassifier(Model):
         """Take over the state of another classifier, options included."""
         self.config, self.text = other.config, other.text
         self.history, self.plan, self.learned = other.history, other.plan, other.learned
+        self.scores = other.scores
         self.adopt(other.weights)
 
     @property
@@ -450,6 +513,11 @@ class FastTextClassifier(Model):
         """The labels of a list of texts with their probabilities."""
         return [self.prediction_json(own) for own in self.predict(rows, k=self.own_k)]
 
+    def predict_scores(self, rows: Sequence[Any]) -> list[Any]:
+        """All labels of each text with their probabilities; None for an empty text."""
+        found = self.predict(rows, k=-1)
+        return [own if text.strip() else None for own, text in zip(found, rows, strict=True)]
+
     def prediction_json(self, prediction: list[Prediction]) -> Any:
         """The labels with their probabilities."""
         return {"labels": [one._asdict() for one in prediction]}
@@ -536,9 +604,13 @@ class FastTextClassifier(Model):
                 ]
 
     def evaluate(
-        self, data: Any, k: int | None = None, threshold: float = 0.0, **reading: Any
-    ) -> LabelsResult:
-        """Score the first `k` predictions on labelled files or rows: precision, recall, F1."""
+        self, data: Any, k: int | None = None, threshold: float = 0.0, *, train: Any = None,
+        **reading: Any,
+    ) -> LabelsResult:  # fmt: skip
+        """Score the first `k` predictions on labelled files or rows: precision, recall, F1.
+
+        `train`, the training rows, adds the scores of baselines that learn from them.
+        """
         k = self.own_k if k is None else k
         model = self._for_lines(data, **reading)
         prefix, workers = model.config.label_prefix, model.config.num_workers
@@ -550,7 +622,9 @@ class FastTextClassifier(Model):
         found = model._found(blocks, k, threshold, has_all=has_all)
         name = source_name(data, "The data")
         is_one = model.config.is_softmax
-        return score(found, model.labels, k, threshold, name, is_one=is_one)
+        result = score(found, model.labels, k, threshold, name, is_one=is_one)
+        beside = [] if train is None else model.baselines(train, data)
+        return replace(result, baselines=beside)
 
     def embed(
         self, texts: Sequence[str], *, pool: str = "mean", layers: Any = "last"
@@ -580,13 +654,15 @@ class FastTextClassifier(Model):
         dsub: int = 2,
         epochs: int = 5,
         learning_rate: float = 0.05,
+        validation: Any = None,
         progress: Reporter | bool | None = None,
     ) -> FastTextClassifier:
         """Compress the model: each `dsub` dimensions of a row become one byte.
 
         `cutoff` keeps that many rows, those with the largest norm, and `retrain` names the training
         text on which they are retrained for `epochs`; `qnorm` quantizes the rows' norms separately,
-        `qout` quantizes the labels' rows too.
+        `qout` quantizes the labels' rows too. The scores of the larger model are not taken over:
+        `validation` scores the new one.
         """
 
         if self.is_quantized:
@@ -599,6 +675,9 @@ class FastTextClassifier(Model):
         )  # fmt: skip
         found = shrink(self, options, retrain, as_reporter(progress))
         found._classes = self._classes
+        found._validate(validation, Request(reporter=as_reporter(progress)))
+        if found.scores:
+            found.scores["baselines"] = self.scores.get("baselines", [])
         return found
 
     def save(self, path: str | Path) -> None:
@@ -616,6 +695,13 @@ class FastTextClassifier(Model):
             raise OptionError(
                 f"{path}: the file name of this model must end in {wanted}: .ftz files are "
                 "quantised, .bin files are not."
+            )
+        if self.text.mode != "whitespace" or self.text.lowercase:
+            warnings.warn(
+                f"{path} has no place for how texts are read (language {self.text.language}"
+                f"{', lower case' if self.text.lowercase else ''}): give it texts whose words are "
+                "separated by blanks in the same way, save a folder, or train with language none.",
+                stacklevel=2,
             )
         write_model(path, to_file(self.weights, self.config))
 
@@ -638,6 +724,7 @@ class FastTextClassifier(Model):
             model.adopt(read_weights(path, manifest, model.config))
             with read_errors(path / MANIFEST):
                 model.learned = part_of(manifest, "learned")
+                model.scores = part_of(manifest, "scores")
                 check_thresholds(model.learned.get("thresholds"), model.labels)
             return model
         config, weights = from_file(read_model(path), path, label_prefix)

@@ -3,6 +3,8 @@
 Scores on labelled lines: precision, recall and F1, over all labels and for each.
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +16,8 @@ from sememe.errors import InputError
 from sememe.examples.windows import build_tree
 from sememe.machine import in_order
 from sememe.metrics import ClassScore, Reliability, averages, calibration_lines, class_table
+from sememe.metrics.baselines import ONE_SEED, beside_table, interval_line, reasons
+from sememe.metrics.comparison import f1_of_sums, redrawn_interval
 from sememe.metrics.decisions import decide
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
 from sememe.models.fasttext.classifier.dictionary import (
@@ -286,6 +290,9 @@ class LabelsResult:
     classes: list[ClassScore]
     averages: dict[str, dict[str, float]]  # macro, micro, weighted
     calibration: dict[str, float] = field(default_factory=dict)  # see metrics.Reliability
+    interval: list[float] | None = None  # of the F1 over the lines, 95 %
+    seeds: str = ONE_SEED
+    baselines: list[dict[str, Any]] = field(default_factory=list)  # see metrics.BaselineScore
 
     @property
     def precision(self) -> float:
@@ -317,11 +324,15 @@ class LabelsResult:
         """Headings and rows to print, one for each label and one for each average; no title."""
         headings, rows = class_table([one.to_dict() for one in self.classes], self.averages)
         yield headings, rows, ""
+        if self.baselines:
+            yield beside_table(name, "f1", self.f1, self.interval, self.seeds, self.baselines)
 
     def summary(self, name: str) -> str:
         """The micro-averaged F1, and how good the probabilities are."""
         told = f"{name}: F1 {self.f1:.4f} on {self.num_examples:,} examples"
-        return "\n".join([told, *calibration_lines(name, self.calibration)])
+        certainty = interval_line(name, "f1", self.interval, self.seeds)
+        lines = [told, certainty, *calibration_lines(name, self.calibration)]
+        return "\n".join([*lines, *reasons(self.baselines)])
 
     @property
     def remark(self) -> str:
@@ -336,7 +347,9 @@ class LabelsResult:
         only = given[0] if len(given) == 1 else ""
         is_one_each = self.k == 1 and not self.threshold and len(self.classes) > 1
         baseline = baseline_remark(self.precision, majority, only) if is_one_each else ""
-        parts = (skipped if self.num_skipped else "", baseline, few_remark(self.num_examples))
+        parts = (
+            skipped if self.num_skipped else "", baseline, few_remark(self.num_examples)
+        )  # fmt: skip
         return " ".join(filter(None, parts))
 
     def __str__(self) -> str:
@@ -361,6 +374,7 @@ def score(
     num_predicted, num_right = np.zeros_like(num_true), np.zeros_like(num_true)
     num_examples, num_lines = 0, 0
     reliability, has_all = Reliability(), False
+    counts_of_lines: Counter[tuple[int, ...]] = Counter()  # (right, true, predicted) labels
     for found in blocks:
         lines, is_asked = found.lines, found.is_asked
         num_labels = np.diff(lines.label_ends, prepend=0)
@@ -376,6 +390,15 @@ def score(
         num_predicted += np.bincount(guesses, minlength=len(names))
         is_right = np.isin(line_of_guess * len(names) + guesses, true_lines * len(names) + true_ids)
         num_right += np.bincount(guesses[is_right], minlength=len(names))
+        of_line = np.stack(
+            [
+                np.bincount(lines_of, minlength=len(is_asked))
+                for lines_of in (line_of_guess[is_right], true_lines, line_of_guess)
+            ],
+            axis=1,
+        )
+        for own, num in zip(*np.unique(of_line[is_asked], axis=0, return_counts=True), strict=True):
+            counts_of_lines[tuple(own.tolist())] += int(num)
         if found.all_chances_BL is not None:
             has_all, is_true_BL = True, found.truths(len(names))
             reliability.add(found.all_chances_BL[is_asked], is_true_BL[is_asked], is_one=is_one)
@@ -383,9 +406,13 @@ def score(
         raise InputError(
             f"{source} has no line with a label that the model knows: nothing to score."
         )
+    interval = redrawn_interval(
+        np.array([*counts_of_lines]), f1_of_sums, counts=[*counts_of_lines.values()]
+    )
     counts = (num_right.tolist(), num_true.tolist(), num_predicted.tolist())
     classes = [*map(ClassScore, names, *counts)]
     return LabelsResult(
         num_examples, num_lines - num_examples, k, threshold, classes, averages(classes),
         reliability.to_dict() if has_all else {},
+        [*interval] if math.isfinite(interval.low) else None,
     )  # fmt: skip

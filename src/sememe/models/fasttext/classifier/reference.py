@@ -120,6 +120,7 @@ def decision_step(
 def train_line(
     rows: list[int], input: np.ndarray, output: np.ndarray, rate: float,
     target: int, asked: Decisions | None, weight: float = 1.0,
+    word_rates: np.ndarray | None = None,
 ) -> float:  # fmt: skip
     """Update both matrices for one line: its target and `weight`, or with `asked` its decisions."""
     hidden = input[rows].mean(axis=0)
@@ -128,7 +129,8 @@ def train_line(
         loss *= weight
     else:
         loss, step = decision_step(hidden, output, asked, rate)
-    np.add.at(input, rows, step / len(rows))
+    rates = np.ones(len(rows)) if word_rates is None else word_rates[rows]
+    np.add.at(input, rows, np.outer(rates, step / len(rows)))
     return loss
 
 
@@ -171,7 +173,8 @@ def train(run: ClassifierRun, input: np.ndarray, output: np.ndarray) -> float:
                     config.loss, true_ids, target, len(lines.labels), tree, noise, weights
                 )
             weight = float(weights[target])
-            loss += train_line(rows, input, output, rates[line - first], target, asked, weight)
+            own = run.word_rates if len(run.word_rates) else None
+            loss += train_line(rows, input, output, rates[line - first], target, asked, weight, own)
             num += 1
     return loss / num
 

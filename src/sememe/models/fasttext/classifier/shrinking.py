@@ -29,6 +29,7 @@ from sememe.vectors.subwords import NUM_CENTROIDS, ProductQuantizer, QuantizedMa
 if TYPE_CHECKING:
     from sememe.models.fasttext.classifier.model import FastTextClassifier
 
+VALIDATED = ("precision", "recall", "f1", "rows")  # what a validation adds to the history
 _ROUNDS = 25
 _MOST_POINTS = 256 * NUM_CENTROIDS  # a sample of a larger matrix is enough
 
@@ -129,7 +130,7 @@ def shrink(
     small = type(model)(config)
     small.text, small.plan, small.data = model.text, model.plan, model.data
     small.learned = model.learned
-    small.history = History(model.history)
+    small.history = History(record for record in model.history if not {*record} <= {*VALIDATED})
     if 0 < options.cutoff < weights.num_rows:
         weights = _cut_off(weights, options.cutoff)
         small.adopt(weights)
@@ -220,7 +221,10 @@ def _train_again(
     lines = read_known(weights, model, source)
     if not len(lines):
         raise OptionError("The text to retrain on has no line with a label and a word kept.")
-    config = replace(model.config, epochs=options.epochs, learning_rate=options.learning_rate)
+    config = replace(
+        model.config, epochs=options.epochs, learning_rate=options.learning_rate,
+        word_rates="equal",
+    )  # fmt: skip
     run = ClassifierRun(config, lines)
     dim = config.dim
     run.matrices["input"][:, :dim] = weights.input

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,15 @@ from sememe.examples.labelled.rows import Note, silent
 from sememe.examples.windows import alias_table, build_tree
 from sememe.models.fasttext.classifier.calibration import HeldLines, adjust
 from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.models.fasttext.classifier.defaults import chosen_note, look, with_sizes
 from sememe.models.fasttext.classifier.dictionary import Lines, encode, in_parts
-from sememe.models.fasttext.classifier.kernels import shuffle, start_rows, train_lines
+from sememe.models.fasttext.classifier.kernels import (
+    count_lines,
+    find_rows,
+    shuffle,
+    start_rows,
+    train_lines,
+)
 from sememe.models.fasttext.classifier.lines import (
     is_path,
     label_name,
@@ -30,7 +38,7 @@ from sememe.models.fasttext.classifier.lines import (
 )
 from sememe.models.fasttext.classifier.weights import ClassifierWeights
 from sememe.models.fitting import Plan, Prepared, Request
-from sememe.models.static.loop import StaticRun, lasting, run_steps
+from sememe.models.static.loop import Crew, StaticRun, lasting, run_steps
 from sememe.models.static.model import matrix
 from sememe.models.word2vec.training import take_start
 from sememe.randomness import stream_key
@@ -47,6 +55,14 @@ _HOT = 64  # words of which each worker has a copy of its own
 _MOST_OUTPUTS = 256  # with more labels they are shared: lines rarely change the same
 _STEP_TOKENS = 16_384
 _MERGE_LINES = 64
+_MOST_TRIED = 2_000_000  # tokens that options are tried on
+_FEWEST_HELD = 30  # lines that may choose
+# The learning rates and epochs to choose from; the gentle one is for labels that barely follow from
+# the words, where more training only memorizes the lines (docs/experiments.md).
+_CHOICES = ((0.02, 5), (0.05, 10), (0.1, 25))
+_USUAL, _THOROUGH = _CHOICES[2], (0.2, 50)  # the second is for few lines, or for many labels
+_FEWEST_EPOCHS = 5
+_OF_SETS = (0.5, 50)  # one-vs-all of many labels, most of which a line lacks, learns slowly
 
 
 class ClassifierRun(StaticRun):
@@ -76,7 +92,7 @@ class ClassifierRun(StaticRun):
         self.steps_per_epoch = -(-num_lines // self.step_lines)
         self.num_steps = self.steps_per_epoch * config.epochs
         self._tree, self._noise = self._prepare_loss()
-        self.label_weights = self._weights()
+        self.label_weights, self.word_rates = self._weights(), self._word_rates()
         self._orders: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
         self._num_spaces = 0
@@ -101,6 +117,47 @@ class ClassifierRun(StaticRun):
         num_rows = sum(num_true) if is_one else len(lines)
         chosen = class_weights(self.config.class_weights, names, num_true, num_rows, is_one=is_one)
         return np.array(chosen, np.float32)
+
+    def _word_rates(self) -> np.ndarray:
+        """What multiplies the learning rate of each input row; empty if all have the same.
+
+        It is the square of the row's idf: the rows then learn as those of a model would whose
+        inputs are weighted by idf, and hold these weights at the end.
+        """
+        if self.config.word_rates != "idf":
+            return np.empty(0, np.float32)
+        lines = self.lines
+        counts = np.zeros(lines.num_rows, np.int64)
+        count_lines(
+            lines.ends, lines.items, lines.type_ends, lines.type_rows, len(lines.words),
+            np.full(lines.num_rows, -1, np.int64), counts,
+        )  # fmt: skip
+        idf = 1 + np.log((1 + len(lines)) / (1 + counts))
+        return (idf * idf).astype(np.float32)
+
+    def run_all(self) -> None:
+        """Do all steps, without checkpoints or news."""
+        crew = Crew(self, 0, self.num_steps, self.num_steps + 1)
+        crew.advance(lambda _: True)
+
+    def score(self, lines: Lines) -> float:
+        """The accuracy on lines of the same dictionary; micro F1 for one-vs-all."""
+        input, output = self.matrices["input"], self.matrices["output"]
+        num_right = num_true = num_said = 0
+        rows = np.empty(max(1, lines.longest), np.int64)
+        for line in range(len(lines)):
+            num = find_rows(
+                line, lines.ends, lines.items, lines.type_ends, lines.type_rows,
+                len(lines.words), 0, 0, 1, rows,
+            )  # fmt: skip
+            scores = output @ input[rows[:num]].mean(axis=0)
+            said = np.flatnonzero(scores > 0) if self.config.loss == "ova" else [scores.argmax()]
+            start = int(lines.label_ends[line - 1]) if line else 0
+            true = lines.label_ids[start : int(lines.label_ends[line])]
+            num_right += int(np.isin(said, true).sum())
+            num_true += len(true)
+            num_said += len(said)
+        return 2 * num_right / max(1, num_true + num_said)
 
     def begin(self) -> None:
         """Fill the input matrix with noise."""
@@ -154,7 +211,8 @@ class ClassifierRun(StaticRun):
             self.num_outputs, *self._tree, *self._noise, config.negatives, self.label_weights,
             np.uint64(stream_key(config.seed, DRAWS, epoch)),
             np.float32(self.rate_at(step)), np.float32(self.rate_at(step + 1)),
-            worker, lines.num_rows, self.num_hot, self.merge_every, floats, rows, stats,
+            worker, lines.num_rows, self.num_hot, self.merge_every, self.word_rates, floats, rows,
+            stats,
         )  # fmt: skip
 
     def _lines_at(self, step: int) -> int:
@@ -201,10 +259,11 @@ def read_lines(
     start: WordVectors | None,
     note: Note = silent,
     held: HeldLines | None = None,
-) -> tuple[Lines, str]:
-    """Encode labelled text, and raise an error if it cannot be trained on; (lines, their hash).
+) -> tuple[Lines, str, FastTextClassifierConfig]:
+    """Encode labelled text, and raise an error if it cannot be trained on.
 
-    With `held`, some lines are held out.
+    Returns the lines, their hash, and the options with those that the data chose. With `held`, some
+    lines are held out.
     """
     digest = hashlib.blake2b(digest_size=16)
     num_read = 0
@@ -220,13 +279,93 @@ def read_lines(
             num_read += own.count(b"\n") + (not own.endswith(b"\n"))
             yield own
 
-    lines = encode(hashed(), config, start.vocabulary if start is not None else None)
+    facts, blocks = look(hashed(), config)
+    if start is not None and not config.dim:
+        config = replace(config, dim=start.dim)
+    sized = with_sizes(config, facts)
+    lines = encode(blocks, sized, start.vocabulary if start is not None else None)
     _check(lines, config, source)
     if held is not None:
         held.check()
     if len(lines) < num_read:
         note(f"{num_read - len(lines):,} of {num_read:,} lines have no label or word: left out.")
-    return lines, digest.hexdigest()
+    chosen = with_steps(sized, lines, note)
+    if told := chosen_note(config, chosen):
+        note(told)
+    return lines, digest.hexdigest(), chosen
+
+
+def with_steps(
+    config: FastTextClassifierConfig, lines: Lines, note: Note
+) -> FastTextClassifierConfig:
+    """The options with the learning rate and the epochs that were left open."""
+    if config.learning_rate and config.epochs:
+        return config
+    part = lines
+    if lines.num_tokens > _MOST_TRIED:
+        part = part_of(lines, 0, len(lines) * _MOST_TRIED // lines.num_tokens)
+    rate, epochs = _USUAL
+    if len(part) // 10 >= _FEWEST_HELD and config.loss in ("softmax", "ova"):
+        rate, epochs = _chosen_steps(config, part, note)
+    # More lines need fewer passes for as many steps.
+    epochs = max(_FEWEST_EPOCHS, round(epochs * len(part) / len(lines)))
+    return replace(
+        config, learning_rate=config.learning_rate or rate, epochs=config.epochs or epochs
+    )
+
+
+def _chosen_steps(config: FastTextClassifierConfig, lines: Lines, note: Note) -> tuple[float, int]:
+    """The learning rate and epochs that score best on a tenth of the lines."""
+    num_held, scores = len(lines) // 10, {}
+
+    def score(rate: float, epochs: int) -> None:
+        own = config.learning_rate or rate, config.epochs or epochs
+        if own not in scores:
+            scores[own] = _held_out_score(config, lines, num_held, *own)
+
+    def best() -> tuple[float, int]:  # of equal ones, the most thorough
+        return max(scores, key=lambda own: (scores[own], own))
+
+    for choice in (*_CHOICES, *([_OF_SETS] if config.loss == "ova" else [])):
+        score(*choice)
+    if best() == (config.learning_rate or _USUAL[0], config.epochs or _USUAL[1]):
+        score(*_THOROUGH)
+    told = ", ".join(
+        f"{rate:g} × {epochs}: {scores[rate, epochs]:.3f}" for rate, epochs in sorted(scores)
+    )
+    note(f"Learning rate × epochs on {num_held:,} held-out lines: {told}.")
+    return best()
+
+
+def _held_out_score(
+    config: FastTextClassifierConfig, lines: Lines, num_held: int, rate: float, epochs: int
+) -> float:
+    """The accuracy, or micro F1, on the last lines of a model of the others: lines are shuffled."""
+    # One worker: the same lines always choose the same.
+    own = replace(config, learning_rate=rate, epochs=epochs, workers=1)
+    run = ClassifierRun(own, part_of(lines, 0, len(lines) - num_held))
+    run.begin()
+    run.run_all()
+    if not np.isfinite(run.matrices["output"]).all():  # too high a rate for these lines
+        return 0.0
+    return run.score(part_of(lines, len(lines) - num_held, len(lines)))
+
+
+def part_of(lines: Lines, first: int, last: int) -> Lines:
+    """Some of the lines, with the same dictionary."""
+
+    def cut(ends: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        start = int(ends[first - 1]) if first else 0
+        stop = int(ends[last - 1]) if last else 0
+        return ends[first:last] - start, items[start:stop]
+
+    ends, items = cut(lines.ends, lines.items)
+    label_ends, label_ids = cut(lines.label_ends, lines.label_ids)
+    share = (last - first) / max(1, len(lines))
+    return replace(
+        lines, ends=ends, items=items, label_ends=label_ends, label_ids=label_ids,
+        num_tokens=max(1, round(share * lines.num_tokens)),
+    )  # fmt: skip
 
 
 def _check(lines: Lines, config: FastTextClassifierConfig, source: Any) -> None:
@@ -253,7 +392,7 @@ def _open_start(start: Any, config: FastTextClassifierConfig) -> WordVectors | N
     if start is None:
         return None
     vectors = start if isinstance(start, WordVectors) else load(start)
-    if vectors.dim != config.dim:
+    if config.dim and vectors.dim != config.dim:
         raise OptionError(
             f"The vectors to start from have {vectors.dim} numbers; dim is {config.dim}."
         )
@@ -268,8 +407,9 @@ def prepare(model: FastTextClassifier, train: Any, request: Request) -> Prepared
     start = _open_start(request.start, config)
     held = HeldLines(config) if config.holds_out else None
     with reporter.task("reading", None, "tokens") as task:
-        lines, content = read_lines(train, config, model.text, start, reporter.note, held)
+        lines, content, config = read_lines(train, config, model.text, start, reporter.note, held)
         task.update(lines.num_tokens)
+    model.choose(config)
     model.learned = learned_of(lines, config, reporter.note)
 
     def begin(run: ClassifierRun) -> None:

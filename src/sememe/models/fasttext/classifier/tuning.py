@@ -19,7 +19,7 @@ from sememe.errors import DivergedError, OptionError
 from sememe.examples.labelled.rows import silent
 from sememe.frames import is_frame
 from sememe.models.fasttext.classifier.calibration import HeldLines, adjust
-from sememe.models.fasttext.classifier.config import FastTextClassifierConfig
+from sememe.models.fasttext.classifier.config import ORIGINAL, FastTextClassifierConfig
 from sememe.models.fasttext.classifier.lines import is_path, label_name
 from sememe.models.fasttext.classifier.prediction import LabelsResult
 from sememe.models.fasttext.classifier.training import ClassifierRun, learned_of, read_lines
@@ -81,6 +81,8 @@ class TuningMetric:
 def free_options(config: FastTextClassifierConfig) -> set[str]:
     """The options that may be tuned: those that are at their defaults."""
     defaults = {field.name: field.default for field in fields(config)}
+    if config.preset == "fasttext":
+        defaults |= ORIGINAL
     free = {name for name in _TUNED if getattr(config, name) == defaults[name]}
     if not {"minn", "maxn"} <= free:
         free -= {"minn", "maxn"}
@@ -202,6 +204,7 @@ class _TrialSearch:
             self._tell(shown, "not finished in time", begun_s)
             return False
         score = self.goal.of(trial.evaluate(self.validation, self.goal.k), config.label_prefix)
+        config = trial.config  # with what the data chose
         is_best = score > self.best_score
         if is_best:
             self.best, self.best_score, self.best_weights = config, score, trial.weights
@@ -214,7 +217,9 @@ class _TrialSearch:
         """Train one model; only the first may take longer than the time left."""
         self.held = HeldLines(trial.config) if trial.config.holds_out else None
         note = self.reporter.note if is_first else silent
-        lines, _ = read_lines(self.train, trial.config, trial.text, None, note, self.held)
+        lines, _, trial.config = read_lines(
+            self.train, trial.config, trial.text, None, note, self.held
+        )
         trial.learned = learned_of(lines, trial.config, note)
         run = ClassifierRun(trial.config, lines)
         run.begin()

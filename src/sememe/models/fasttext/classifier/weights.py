@@ -117,7 +117,7 @@ def from_file(
         dim=args.dim, epochs=max(1, args.epoch), min_count=max(1, args.min_count),
         negatives=max(1, args.neg), word_ngrams=max(1, args.word_ngrams), loss=losses[args.loss],
         bucket=max(args.bucket, int(args.word_ngrams > 1 or args.maxn > 0)), minn=args.minn,
-        maxn=args.maxn, label_prefix=label_prefix,
+        maxn=args.maxn, label_prefix=label_prefix, preset="fasttext", word_rates="equal",
     )  # fmt: skip
     buckets = None
     if file.pruned is not None:

@@ -1,0 +1,1 @@
+"""The explorer: a web page that looks inside models, served next to their API."""

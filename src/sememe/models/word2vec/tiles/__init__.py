@@ -1,0 +1,1 @@
+"""word2vec in tiles: the training of skip-gram and cbow that suits a GPU."""

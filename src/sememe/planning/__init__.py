@@ -1,0 +1,1 @@
+"""Plans: what a training will need and reach, from short measurements on this machine."""
