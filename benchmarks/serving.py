@@ -23,7 +23,8 @@ or `--rates`.
 The whole takes a quarter of an hour. Parts of it: `--kinds short --clients 16 --shares` measures 16
 clients with short texts and no equal rates, `--kinds short --clients --rates 100 200` only these.
 
-All servers run at the same time and have the same number of threads; one is loaded at a time.
+All servers run at the same time and have the same number of threads; one is loaded at a time, once
+the others have finished what their clients left.
 Rounds alternate between them, and the medians of the rounds are printed. The first client is wrk
 where it is installed, otherwise httpx in a process of its own. It shares the CPU with the servers:
 a star marks rows in which it was busy for more than 90% of the time, so that it limits the rate.
@@ -47,7 +48,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -58,7 +59,7 @@ from fastapi import FastAPI, Response
 from pydantic import BaseModel
 
 ROUTE = "/v1/embeddings"
-START_SECONDS = 180
+START_SECONDS, IDLE_SECONDS = 180, 300
 BUSY = 0.9
 NUM_BODIES = 500
 KINDS = ["short", "mixed", "bulk"]  # of requests: one short text, one of mixed length, 32 of these
@@ -72,6 +73,7 @@ FREQUENT = (
     "people those too mister good how make world still own see work here old life both between"
 )
 WORDS = FREQUENT.split()
+SERVERS: dict[str, int] = {}  # the process of each address
 # One line of JSON, as the httpx client prints it. Errors are answers other than 2xx and 3xx,
 # broken connections and timeouts.
 LUA = """
@@ -204,6 +206,27 @@ def wait_until_ready(child: subprocess.Popen[bytes], url: str, log: Path) -> Non
     sys.exit(f"{' '.join(map(str, child.args))} did not start:\n{log.read_text()[-2_000:]}")
 
 
+def cpu_s(process_id: int) -> float:
+    """The CPU time of a process so far."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until_idle(process_ids: Iterable[int]) -> None:
+    """Wait for servers that still compute answers whose clients have gone.
+
+    A `def` route finishes them all: after 64 clients that takes half a minute, in which every other
+    server would have to share the cores.
+    """
+    deadline = time.monotonic() + IDLE_SECONDS
+    while time.monotonic() < deadline:
+        before = sum(map(cpu_s, process_ids))
+        time.sleep(0.5)
+        if sum(map(cpu_s, process_ids)) - before < 0.05:
+            return
+    sys.exit(f"A server was still busy after {IDLE_SECONDS} seconds without requests.")
+
+
 @contextlib.contextmanager
 def serving(
     command: Callable[[int], list[str]], threads: int, ready_path: str = "/ready"
@@ -218,8 +241,10 @@ def serving(
         )
         try:
             wait_until_ready(child, base + ready_path, log)
+            SERVERS[base] = child.pid
             yield base
         finally:
+            SERVERS.pop(base, None)
             child.terminate()
             try:
                 child.wait(20)
@@ -462,10 +487,12 @@ def compare(
     found: dict[tuple[str, int, str], list[Measured]] = {}
     names = list(servers)
     for turn in range(asked.rounds):
+        wait_until_idle(SERVERS.values())
         before_round()
         for kind, bodies in loads.items():
             for clients in asked.clients:
                 for name in in_turn(names, turn):
+                    wait_until_idle(SERVERS.values())
                     one = measure(servers[name], bodies, clients, asked.seconds)
                     found.setdefault((kind, clients, name), []).append(one)
     medians = {key: median_of(several) for key, several in found.items()}
@@ -507,6 +534,7 @@ def compare_paced(
         for kind, bodies in loads.items():
             for rate in rates[kind]:
                 for name in in_turn(names, turn):
+                    wait_until_idle(SERVERS.values())
                     one = measure_paced(servers[name], bodies, rate, 3 * asked.seconds)
                     found.setdefault((kind, rate, name), []).append(one)
     print("\nequal rates, latency of all rounds from the time a request was due")

@@ -223,9 +223,12 @@ def test_steps_wait_for_batches_and_end_with_their_caller() -> None:
         assert (await asked(batcher, model, [7])).item() == 7  # between two parts
         assert batcher.num_waiting == 1
         task.cancel()
-        await asyncio.sleep(0.05)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await batcher.call(lambda: None)  # after the part that was being computed
         num = len(made)
-        await asyncio.sleep(0.05)
+        for _ in range(3):
+            await batcher.call(lambda: None)
         assert len(made) == num < 1_000_000
         assert batcher.num_waiting == 0
 
@@ -310,14 +313,75 @@ def test_what_may_not_run_at_the_same_time_does_not() -> None:
     run_parallel(test, 2)
 
 
-def test_a_long_text_that_comes_alone_gets_all_cores() -> None:
+def test_a_text_that_comes_alone_gets_all_cores() -> None:
     async def test(model: Parallel, batcher: Batcher) -> None:
         model.go.set()
         for size in (500, 5):
             await batcher.embed("a", model, [1], [size], is_parallel=True)
-        assert model.cores == [2, 1]
+        assert model.cores == [2, 2]
 
     run_parallel(test, 2)
+
+
+class Clock:
+    """Seconds that pass by batches of ten of them, and a little each time somebody looks."""
+
+    def __init__(self, step_s: float) -> None:
+        self.now_s, self.step_s = 0.0, step_s
+        self.batches: list[int] = []
+        self.both_have_asked = threading.Event()
+
+    def perf_counter(self) -> float:
+        self.now_s += self.step_s
+        return self.now_s
+
+    def __call__(self, items: list[int]) -> np.ndarray:
+        self.batches.append(len(items))
+        self.now_s += 10
+        assert self.both_have_asked.wait(30)
+        return np.zeros((len(items), 1))
+
+
+def run_two_clients(monkeypatch: pytest.MonkeyPatch, clock: Clock, *, comes_back: bool) -> None:
+    """One client asks, a second one while the first is computed, then the first once more.
+
+    It comes back after a while, or only when the second has been answered.
+    """
+    monkeypatch.setattr("sememe.serve.batching.time", clock)
+
+    async def main() -> None:
+        batcher = Batcher(10)
+
+        def ask(number: int) -> "asyncio.Task[np.ndarray]":
+            return asyncio.create_task(batcher.embed("a", clock, [number], [5]))
+
+        first = ask(1)
+        while not clock.batches:
+            await asyncio.sleep(0.001)
+        second = ask(2)
+        await asyncio.sleep(0)
+        clock.both_have_asked.set()
+        await first
+        if comes_back:
+            await asyncio.sleep(0.02)  # many turns of the event loop
+        else:
+            await second
+        await asyncio.gather(second, ask(1))
+        batcher.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_the_next_request_of_an_answered_client_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(step_s=0)
+    run_two_clients(monkeypatch, clock, comes_back=True)
+    assert clock.batches == [1, 2]
+
+
+def test_a_client_that_does_not_come_back_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(step_s=0.1)  # of the half second of patience
+    run_two_clients(monkeypatch, clock, comes_back=False)
+    assert clock.batches == [1, 1, 1]
 
 
 def test_many_cores_are_divided_among_a_few_workers() -> None:

@@ -6,15 +6,16 @@ and texts of several clients are computed together.
 
 A batch of texts is divided among threads with a core each. PyTorch would divide each operation
 instead, and its threads wait for each other after every one: on two cores, 16 short texts took
-22 ms, and their halves, at the same time, 16 ms. Only a single long text is computed on all cores,
-always by the first thread: OpenMP, on which PyTorch runs, has a team for each thread that calls it,
-and several teams are in each other's way. What may not run several times at once is left to the
-first thread, too; it is computed in parts of similar length.
+22 ms, and their halves, at the same time, 16 ms. Only a text that comes alone is computed on all
+cores, always by the first thread: OpenMP, on which PyTorch runs, has a team for each thread that
+calls it, and several teams are in each other's way. What may not run several times at once is left
+to the first thread, too; it is computed in parts of similar length.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,9 +29,9 @@ from sememe.errors import SememeError
 TOKENS_AT_ONCE = 4_096  # of one batch
 _TOKENS_OF_A_CALL = 64
 _MOST_WORKERS = 8  # more would wait for Python's lock; with more cores, each worker has several
-_LONG = 48  # tokens; a shorter text is computed on one core as fast as on several
 _TOKENS_OF_A_SHARE = 16  # at least, to be worth a worker
 _QUIET_TURNS, _MOST_TURNS = 4, 100  # of the event loop between two batches
+_PATIENCE = 0.05  # of the time of a batch: the wait for the next requests of its clients
 _SPREAD = 2  # the longest text of a part by its shortest
 
 _END = object()  # of an iterator
@@ -257,15 +258,16 @@ class Batcher:
             if not taken:
                 continue
             self._on_batch(len(taken), sum(map(_size, taken)))
+            began = time.perf_counter()
             shares, num_cores = [taken], self._num_cores
-            if queue.is_parallel and (len(taken) > 1 or _size(taken[0]) < _LONG):
+            if queue.is_parallel and len(taken) > 1:
                 shares = _shares(taken, len(self._workers))
                 num_cores //= len(self._workers)
             await asyncio.gather(
                 *(self._compute(number, num_cores, queue, own) for number, own in enumerate(shares))
             )
-            if any(own is not taken[0][0] for own, _ in taken):
-                await self._settled()
+            num_answered = len({id(own) for own, _ in taken if own.done.done()})
+            await self._settled(num_answered, _PATIENCE * (time.perf_counter() - began))
 
     async def _compute(
         self, number: int, num_cores: int, queue: _Queue, taken: list[_Taken]
@@ -280,19 +282,25 @@ class Batcher:
             for (own, index), result in found:
                 _keep(own, index, result)
 
-    async def _settled(self) -> None:
+    async def _settled(self, num_answered: int, patience_s: float) -> None:
         """Let the event loop send the answers, and read the requests that have arrived meanwhile.
 
         They are computed together then. At the same time as a batch, both take longer: the thread
-        that computes needs Python's lock for a moment at every step.
+        that computes needs Python's lock for a moment at every step. Clients that were answered
+        often send their next request at once: for a moment, the next batch waits for as many, or
+        two clients would be computed in turn, each with the time of both.
         """
-        num_quiet = 0
-        for _ in range(_MOST_TURNS):
+        first, deadline = self._num_asked, time.perf_counter() + patience_s
+        num_busy = num_quiet = 0
+        while num_busy < _MOST_TURNS:
             before = self._num_asked
             await asyncio.sleep(0)
-            is_quiet = self._num_asked == before and not self._num_reading
-            num_quiet = num_quiet + 1 if is_quiet else 0
-            if num_quiet == _QUIET_TURNS:
+            if self._num_asked != before or self._num_reading:
+                num_busy, num_quiet = num_busy + 1, 0
+                continue
+            num_quiet += 1
+            have_come_back = self._num_asked - first >= num_answered
+            if num_quiet >= _QUIET_TURNS and (have_come_back or time.perf_counter() >= deadline):
                 return
 
     async def _apart(
