@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import random
 import shutil
 import signal
 import sys
@@ -18,6 +19,7 @@ import pytest
 import typer.main
 import typer.testing
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from sememe.machine import cache_dir
 from sememe.vectors import WordVectors
@@ -34,6 +36,14 @@ if shutil.which("nvidia-smi") is None:
 # Tests read English messages, whatever the locale of the machine.
 os.environ["SEMEME_LANG"] = "en"
 
+# Examples are the same in every run, and a busy machine may take its time over them. Others are
+# drawn with `pytest --hypothesis-profile default`.
+settings.register_profile(
+    "tests", derandomize=True, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+settings.load_profile("tests")
+
 # A shell gives background jobs an ignored Ctrl-C, which tests of interruption could not send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,6 +58,15 @@ PLACES = {
 
 
 GOLDEN = Path(__file__).parent / "golden" / "fixtures.tar.xz"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Random numbers of a test do not depend on the tests that ran before it."""
+    random.seed(0)
+    np.random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture
@@ -67,6 +86,14 @@ def place(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """An empty folder to work in, with a cache of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_machine() -> Iterator[None]:
+    """Trainings try one thread and tell of it where the machine is busy: here it never is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0), raising=False)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

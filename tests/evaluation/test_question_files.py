@@ -292,9 +292,9 @@ def test_very_long_lines_take_no_time(tmp_path: Path) -> None:
     )
     assert question_files.detect_kind(path) == "groups"
     path = write(tmp_path / "numbers.txt", "tiger cat " + "7 " * 100_000 + "\n")
-    begun_s = time.monotonic()
+    begun_s = time.thread_time()
     question_files.read_questions(path, "pairs")
-    assert time.monotonic() - begun_s < 20
+    assert time.thread_time() - begun_s < 20
 
 
 def test_what_is_no_file_or_endless_is_refused(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ def run(*command: str | Path, **options: object) -> str:
     """Run a command and return what it printed; show all of it if it fails."""
     # A path of the caller would offer the sources instead of the wheel.
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # A package index that does not answer is asked again.
+    clean = {"PIP_RETRIES": "10", "PIP_DEFAULT_TIMEOUT": "60", **clean}
     ran = subprocess.run(
         [*map(str, command)], capture_output=True, text=True, env=clean, **options
     )  # fmt: skip

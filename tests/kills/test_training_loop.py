@@ -52,11 +52,9 @@ def test_kills_at_random_moments_change_nothing(tmp_path):
 
 def test_a_polite_stop_saves_first(tmp_path):
     out = tmp_path / "model"
-    process = start(out, pause_s=0.01, checkpoint_minutes=0)
+    process = start(out, pause_s=0.05, checkpoint_minutes=0, told=5)
     folder = Path(f"{out}.checkpoints")
-    while not (folder / "plan.json").exists():
-        time.sleep(0.01)
-    time.sleep(0.3)
+    assert process.stdout is not None and process.stdout.readline() == "training\n"
     process.send_signal(signal.SIGTERM)
     assert finish(process) != 0
     assert json.loads((folder / "latest.json").read_text())["latest"].startswith("step-")

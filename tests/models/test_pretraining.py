@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from sememe.models.gpt.model import GPT
 from sememe.progress import Reporter
 from sememe.storage.checkpoints import Checkpoints
 from sememe.tokens.subwords.tokenizer import SubwordTokenizer
+from sememe.training.run import Stepper
 
 SMALL = {
     "num_layers": 1, "width": 32, "num_heads": 2, "max_length": 32, "length": 32, "batch_size": 8,
@@ -262,13 +264,21 @@ def test_one_document_says_what_pairs_need(tmp_path, own_cache):
     assert bert(next_sentence=False).fit(path).history
 
 
-def test_epochs_and_budget(corpus):
+def test_epochs_and_budget(corpus, monkeypatch):
     once = bert(steps=0, epochs=1).fit(corpus)
     assert once.history.last()["epoch"] == pytest.approx(1, rel=0.1)
+    now, do = [100.0], Stepper.do
+
+    def timed_step(stepper: Stepper, *given: Any) -> None:
+        now[0] += 0.05
+        do(stepper, *given)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Stepper, "do", timed_step)
     timed = bert(steps=0, budget="2s").fit(corpus)
     last = timed.history.last()
-    # Other work on the machine may stretch the time, never the schedule.
-    assert last["step"] > 5 and last["learning_rate"] < timed.training.learning_rate / 5
+    assert last["step"] == pytest.approx(40, abs=1) and last["seconds"] == pytest.approx(2, abs=0.1)
+    assert last["learning_rate"] < timed.training.learning_rate / 20
 
 
 @pytest.mark.parametrize("make", [bert, gpt])

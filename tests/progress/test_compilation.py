@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import io
+import re
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,14 @@ from sememe.progress import Reporter
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that comes in less than a second, or later on a busy machine."""
+    end_s = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -137,31 +147,29 @@ def test_later_kernels_of_a_version_are_announced_without_a_time(
 def test_a_terminal_gets_a_line_that_moves_and_goes(compilation: Compilation) -> None:
     stream = Terminal()
     reporter = Reporter(stream=stream)
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with reporter.task("reading", total=200, unit="B") as task:
         task.update(10)
         worker = threading.Thread(target=compilation.start)
         worker.start()
         worker.join()
-        time.sleep(0.6)  # drawn by itself: the thread that waits for a kernel draws nothing
-        assert threading.active_count() > before
+        # Drawn by itself: the thread that waits for a kernel draws nothing.
+        wait_until(lambda: stream.getvalue().count("compiling kernels") > 2)
+        assert set(threading.enumerate()) - before
         compilation.end()
         assert reporter._compiling_bar is not None, "more kernels may follow"
-        time.sleep(0.15)
+        time.sleep(0.15)  # a bar is drawn ten times a second at most
         task.update(100)
         assert reporter._compiling_bar is None
     assert reporter._live is None
     shown = stream.getvalue()
-    assert shown.count("compiling kernels") > 2 and "0 done, 0:00 of about 0:15" in shown
+    assert re.search(r"0 done, 0:0\d of about 0:15", shown)
     # Between two tasks, too.
     compilation.start()
     assert reporter._live is not None
     compilation.end()
     assert reporter._live is None
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert threading.active_count() == before
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 KERNELS = """
@@ -185,7 +193,7 @@ users_own(1)
 assert (COMPILATION.num_kernels, COMPILATION.num_functions) == (0, 0)
 assert outer(20) == 41
 assert (COMPILATION.num_kernels, COMPILATION.num_functions) == (1, 2)
-assert COMPILATION.is_first and not COMPILATION.is_on and 0 < COMPILATION.seconds < 60
+assert COMPILATION.is_first and not COMPILATION.is_on and 0 < COMPILATION.seconds < 600
 seconds = COMPILATION.seconds
 outer(21)
 assert COMPILATION.seconds == seconds

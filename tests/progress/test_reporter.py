@@ -15,17 +15,18 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_plain_lines_with_rate_and_metrics() -> None:
+def test_a_log_gets_plain_lines_with_rate_and_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     stream = io.StringIO()
     reporter = Reporter(stream=stream, line_s=0.02)
     with reporter.task("training", total=100, unit="words") as task:
         for done in (10, 20, 50):
-            time.sleep(0.03)
+            now[0] += 0.03
             task.update(done, loss=0.25, learning_rate=0.02)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4
-    assert lines[0].startswith("training: 10.0%, ")
-    assert "words/s, loss 0.25, lr 0.02, 0:0" in lines[0]
+    assert lines[0] == "training: 10.0%, 333 words/s, loss 0.25, lr 0.02, 0:00 left"
     assert lines[-1].startswith("training: 50 words in 0:00")
     assert "\x1b" not in stream.getvalue()
 
@@ -94,10 +95,10 @@ def test_a_closed_stream_does_not_stop_the_work() -> None:
 
 def test_an_update_costs_microseconds() -> None:
     with Reporter(stream=io.StringIO()).task("work", total=10**6, unit="words") as task:
-        begun = time.process_time()
+        begun = time.thread_time()  # of this thread alone, and not while others have the core
         for done in range(20_000):
             task.update(done, loss=0.1)
-        assert (time.process_time() - begun) / 20_000 < 20e-6
+        assert (time.thread_time() - begun) / 20_000 < 20e-6
 
 
 @pytest.mark.parametrize(
