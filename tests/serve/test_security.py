@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import math
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,30 @@ def test_hosts_can_be_allowed(golden: Path) -> None:
             assert own.get("/v1/models", headers={"host": host}).status_code == status
 
 
+def test_without_a_key_no_host_is_open_to_rebound_names(golden: Path) -> None:
+    """Who may call is one question; under which names a page of another site may, another."""
+    ways: list[tuple[dict[str, Any], list[str], list[str]]] = [
+        ({}, ["localhost"], ["192.168.1.5", "evil.example"]),
+        ({"host": "0.0.0.0"}, ["192.168.1.5", "[fe80::1]:80", socket.gethostname()], ["a.local"]),
+        ({"host": "0.0.0.0", "allow_host": "a.example"}, ["a.example:1"], ["192.168.1.5", "b"]),
+        ({"host": "models.example"}, ["models.example:8000", "10.0.0.1"], ["evil.example"]),
+    ]
+    for options, good, bad in ways:
+        with client(golden, no_auth=True, **options) as own:
+            for host in (*good, "127.0.0.1:8000"):
+                assert own.get("/v1/models", headers={"host": host}).status_code == 200, host
+            for host in (*bad, "evil.example", "127.0.0.1.evil.example", "1.2.3", ""):
+                assert own.get("/v1/models", headers={"host": host}).status_code == 421, host
+
+
+def test_with_a_key_any_name_leads_here(golden: Path) -> None:
+    """A reverse proxy passes on its own name, and no page knows the key."""
+    with client(golden, host="0.0.0.0", api_key=KEY) as own:
+        for host in ("api.example.org", "10.0.0.1"):
+            headers = {"host": host, "x-api-key": KEY}
+            assert own.get("/v1/models", headers=headers).status_code == 200
+
+
 # ---- keys ---------------------------------------------------------------------------------------
 
 
@@ -248,6 +273,13 @@ def test_another_spelling_of_an_address_is_no_way_around_the_key(
         assert b"encoder" not in body and b"sememe_requests" not in body
 
 
+def test_the_page_of_routes_asks_for_the_key(locked: TestClient, plain: TestClient) -> None:
+    schema = locked.get("/openapi.json").json()
+    (name,) = schema["security"][0]
+    assert schema["components"]["securitySchemes"][name] == {"type": "http", "scheme": "bearer"}
+    assert "security" not in plain.get("/openapi.json").json()
+
+
 def test_a_key_in_the_address_is_not_read(locked: TestClient) -> None:
     assert locked.get(f"/v1/models?api_key={KEY}").status_code == 401
 
@@ -260,14 +292,29 @@ def test_the_key_of_the_environment_is_used(golden: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
-def test_a_service_for_others_needs_a_key(host: str) -> None:
+def test_a_service_for_others_needs_a_key(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEMEME_API_KEY", raising=False)
     with pytest.raises(OptionError, match="api_key"):
         ServeConfig(host=host)
     assert ServeConfig(host=host, api_key=KEY).api_key == KEY
     assert ServeConfig(host=host, no_auth=True).no_auth
 
 
-@pytest.mark.parametrize("key", ["naïve", "a\nb", "密码"])
+def test_the_key_of_the_environment_is_one_for_others(
+    golden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the command of a container has it: `-e SEMEME_API_KEY … --host 0.0.0.0`."""
+    monkeypatch.setenv("SEMEME_API_KEY", KEY)
+    with client(golden, host="0.0.0.0") as own:
+        headers = {"host": "api.example.org"}
+        assert own.get("/v1/models", headers=headers).status_code == 401
+        assert own.get("/v1/models", headers=headers | {"x-api-key": KEY}).status_code == 200
+    monkeypatch.setenv("SEMEME_API_KEY", "")
+    with pytest.raises(OptionError, match="SEMEME_API_KEY"):
+        ServeConfig(host="0.0.0.0")
+
+
+@pytest.mark.parametrize("key", ["naïve", "a\nb", "密码", "sesame ", " "])
 def test_keys_that_no_header_can_hold_are_refused(key: str) -> None:
     with pytest.raises(OptionError, match="api_key"):
         ServeConfig(api_key=key)
@@ -303,6 +350,12 @@ def test_one_origin_can_be_allowed(golden: Path) -> None:
         assert own.options("/v1/embeddings", headers=bad | PREFLIGHT).status_code == 400
         answer = own.get("/v1/models", headers=good | {"x-api-key": KEY})
         assert answer.headers["access-control-allow-origin"] == good["origin"]
+        assert "x-request-id" in answer.headers["access-control-expose-headers"]
+        refused = own.post(
+            "/v1/embeddings", json={"input": "a"}, headers=good
+        )  # its page reads why
+        assert refused.status_code == 401
+        assert refused.headers["access-control-allow-origin"] == good["origin"]
         answer = own.get("/v1/models", headers=bad | {"x-api-key": KEY})
         assert "access-control-allow-origin" not in answer.headers
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +11,7 @@ from sememe.errors import OptionError
 from sememe.options import Config, option
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+KEY_VARIABLE = "SEMEME_API_KEY"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,25 +39,36 @@ class ServeConfig(Config):
     def __post_init__(self) -> None:
         """Raise OptionError for a service that would be open to others by accident."""
         super().__post_init__()
-        if self.host not in LOCAL_HOSTS and not (self.api_key or self.no_auth):
+        has_key = self.api_key or os.environ.get(KEY_VARIABLE)
+        if self.host not in LOCAL_HOSTS and not (has_key or self.no_auth):
             raise OptionError(
-                f"Host {self.host} lets other machines in: set api_key, or allow it with no_auth."
+                f"Host {self.host} lets other machines in: set api_key (or SEMEME_API_KEY), "
+                "or allow it with no_auth."
             )
         if self.api_key and self.no_auth:
             raise OptionError("Give api_key or no_auth, not both.")
-        if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):
-            raise OptionError("api_key must be of printable ASCII characters.")
+        is_plain = self.api_key.isascii() and self.api_key.isprintable()
+        if not is_plain or self.api_key != self.api_key.strip():
+            raise OptionError(
+                "api_key must be of printable ASCII characters, without spaces around it."
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines may call without a key."""
+        return self.no_auth and self.host not in LOCAL_HOSTS
 
     @property
     def hosts(self) -> frozenset[str]:
         """The names that a Host header may have; empty: any, because a key protects the service.
 
-        A page of another site could otherwise reach a local service under the name of that site.
+        A page of another site could otherwise reach the service under the name of that site, whose
+        address it changes to that of this machine. An open service also takes any address.
         """
-        if (self.api_key or self.no_auth) and not self.allow_host:
+        if self.api_key and not self.allow_host:
             return frozenset()
-        own = listed(self.allow_host)
-        return frozenset(name.lower() for name in (*LOCAL_HOSTS, self.host, *own))
+        own = [self.host, *listed(self.allow_host), *([socket.gethostname()] * self.is_open)]
+        return frozenset(name.lower() for name in (*LOCAL_HOSTS, *own))
 
 
 def listed(names: str) -> list[str]:

@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -135,6 +136,7 @@ class Gate:
     def __init__(self, app: ASGIApp, config: ServeConfig, metrics: Metrics, log: Log) -> None:
         self._app, self._metrics, self._log = app, metrics, log
         self._max_body, self._hosts = int(config.max_body * 1e6), config.hosts
+        self._takes_addresses = config.is_open and not config.allow_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -182,8 +184,13 @@ class Gate:
                 raise _too_large(self._max_body)
         if len(hosts) != 1:
             raise Refused(400, "A request needs one Host header.", "bad_host")
-        if self._hosts and _host_name(hosts[0]) not in self._hosts:
+        if not self._is_known(_host_name(hosts[0])):
             raise Refused(421, "This Host header is not allowed: see --allow-host.", "bad_host")
+
+    def _is_known(self, host: str) -> bool:
+        """Whether a page of another site cannot have this name; an address is none."""
+        is_address = self._takes_addresses and _is_address(host)
+        return not self._hosts or host in self._hosts or is_address
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         known = scope.get("route")
@@ -205,6 +212,14 @@ def _host_name(host: str) -> str:
     """The name of a Host header, without its port and brackets; nothing if it is malformed."""
     found = _HOST.fullmatch(host.strip().lower())
     return (found[1] or found[2]) if found else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _too_large(most: int) -> Refused:
