@@ -34,6 +34,10 @@ class InputError(SememeError):
     """Text that is missing, unreadable, wrongly encoded or empty."""
 
 
+class TooLongError(InputError):
+    """A text with more tokens than a model reads at once."""
+
+
 class OptionError(SememeError, ValueError):
     """An option out of its range."""
 

@@ -172,7 +172,7 @@ def test_the_example_is_ready(tab: Any) -> None:
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".attention-list h3")
     assert page.locator(".attention-list h3").inner_text() == "it looks at"
-    assert all("400" in fault for fault in tab.faults)  # the browser tells of what was refused
+    assert all("422" in fault for fault in tab.faults)  # the browser tells of what was refused
     tab.faults.clear()
 
 

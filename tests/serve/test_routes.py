@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -185,8 +186,12 @@ def test_embeddings(name: str, client: TestClient, opened: Any):
         assert same(vectors, model.embed_role(TEXTS, role))
     own = answered(client.post("/embed", json={"model": name, "inputs": TEXTS}))
     assert same(own, unit(wanted_ND))
-    raw = {"model": name, "inputs": TEXTS[0], "normalize": False}
+    raw = {"model": name, "inputs": TEXTS[0], "normalize": False, "truncate": None}
     assert same(answered(client.post("/embed", json=raw)), wanted_ND[:1])
+    asked = raw | {"prompt_name": "query", "truncation_direction": "Right", "dimensions": width}
+    assert same(answered(client.post("/embed", json=asked)), model.embed_role(TEXTS[:1], "query"))
+    assert is_refused(client.post("/embed", json=raw | {"dimensions": width + 1}))
+    assert is_refused(client.post("/embed", json=raw | {"truncation_direction": "left"}), 422)
     for nothing in ("", ["a", ""]):
         assert is_refused(client.post("/v1/embeddings", json=body | {"input": nothing}))
 
@@ -203,6 +208,8 @@ def test_token_ids(name: str, client: TestClient, opened: Any):
     assert found["usage"]["prompt_tokens"] == sum(map(len, ids))
     one = answered(client.post("/v1/embeddings", json=body | {"input": ids[0]}))
     assert same(one["data"][0], found["data"][0])
+    tei = answered(client.post("/embed", json=body | {"inputs": ids, "normalize": False}))
+    assert same(tei, model.embed(TEXTS))
     # -1 is a word that a table of vectors does not know; a network knows no such token.
     lowest = -1 if model.max_tokens else -2
     for wrong in ([10**9], [lowest], [2**70], [-(2**70)]):
@@ -323,10 +330,20 @@ def test_generate(name: str, client: TestClient, opened: Any):
     assert stream.headers["content-type"].startswith("text/event-stream")
     assert "".join(own["text"] for own in events(stream.text)) == wanted
     # What is wrong is told before a stream starts.
-    wrong = shaped if model.kind == "ngram" else {"prompt": "the cat " * 200}
+    is_ngram = model.kind == "ngram"
+    wrong = shaped if is_ngram else {"prompt": "the cat " * 200}
     for is_stream in (False, True):
-        assert is_refused(client.post("/v1/generate", json=body | wrong | {"stream": is_stream}))
+        refused = client.post("/v1/generate", json=body | wrong | {"stream": is_stream})
+        assert is_refused(refused) if is_ngram else is_over_the_length(refused)
     assert isinstance(answered(client.post("/v1/generate", json={"model": name}))["text"], str)
+
+
+def is_over_the_length(response: Any) -> bool:
+    """Whether a text is refused with its number of tokens."""
+    error = response.json()["error"]
+    assert is_refused(response, 422) and error["code"] == "input_too_long"
+    told = r"has [\d,]+ tokens, but this \w+ (sees|reads) no more"
+    return bool(re.search(told, error["message"]))
 
 
 @by_model
@@ -378,21 +395,39 @@ def test_rows_of_another_form(name: str, client: TestClient, opened: Any):
 @by_model
 def test_predict_of_texts(name: str, client: TestClient, opened: Any):
     model = opened(name)
-    response = client.post("/predict", json={"model": name, "inputs": TEXTS})
-    one = client.post("/predict", json={"model": name, "inputs": TEXTS[0]})
+
+    def ask(inputs: Any) -> Any:
+        return client.post("/predict", json={"model": name, "inputs": inputs})
+
+    reads_pairs = "score_pairs" in model.capabilities
+    rows = [tuple(TEXTS), tuple(TEXTS[::-1])] if reads_pairs else TEXTS
+    batch = [list(row) for row in rows] if reads_pairs else [[text] for text in TEXTS]
+    one = batch[0] if reads_pairs else TEXTS[0]
     try:
-        wanted = predicted(model, TEXTS)
+        wanted = predicted(model, rows)
     except REFUSED:
-        assert is_refused(response) and is_refused(one)
+        wanted = None
+    if wanted is None or model.kind in ("tag", "answer", "choose"):
+        assert is_refused(ask(batch)) and is_refused(ask(one))
         return
-    found = answered(response)
-    assert len(found) == 2 and same(answered(one), found[0])
+    found = answered(ask(batch))
+    assert len(found) == 2 and same(answered(ask(one)), found[0])
+    # Two strings are a pair, as in TEI; a model that reads single texts takes them as texts.
+    assert same(answered(ask(TEXTS)), found[0] if reads_pairs else found)
+    assert is_refused(ask([[""]])) and is_refused(ask(" "))
+    assert is_refused(ask([["a", "b", "c"]]), 422)
+    if not reads_pairs:
+        assert is_refused(ask([TEXTS]))
     for own, prediction in zip(found, wanted, strict=True):
-        assert all(set(label) == {"label", "score"} for label in own)
-        if isinstance(prediction, dict) and "labels" in prediction:
-            best = prediction["labels"][0]
-            wanted_one = {"label": best["label"], "score": best["probability"]}
-            assert same(own[0], wanted_one)
+        scores = {label["label"]: label["score"] for label in own}
+        assert list(scores.values()) == sorted(scores.values(), reverse=True)
+        if "score" in prediction:
+            assert same(scores, {"score": prediction["score"]})
+        elif "probabilities" in prediction:
+            assert same(scores, prediction["probabilities"])
+        else:
+            labels = {label["label"]: label["probability"] for label in prediction["labels"]}
+            assert same(scores, labels)
 
 
 def row_of(task: str, text: str, other: str) -> Any:
@@ -445,11 +480,14 @@ def test_rows_that_are_too_long(name: str, client: TestClient, opened: Any):
     for own, same_tokens in zip(kept, wanted, strict=True):
         assert same(own | {"text": ""}, same_tokens | {"text": ""})
     if num_texts == 1:
-        tei = client.post("/predict", json=longer)
-        assert is_too_long(tei, room + 3, room)
-        assert answered(client.post("/predict", json=longer | {"truncate": True})) == answered(
-            client.post("/predict", json=fits)
+        tei, tei_fits = (
+            {**own, "inputs": [[row] for row in own["inputs"]]} for own in (longer, fits)
         )
+        assert is_too_long(client.post("/predict", json=tei), room + 3, room)
+        cut = client.post("/predict", json=tei | {"truncate": True})
+        assert answered(cut) == answered(client.post("/predict", json=tei_fits))
+        assert json.loads(cut.headers["x-truncated"]) == report
+        assert cut.headers["x-truncated-count"] == "1"
 
 
 @by_model
@@ -498,15 +536,20 @@ def test_translate(name: str, client: TestClient, opened: Any):
         assert is_refused(response)
         return
     assert answered(response) == {"model": name, "translations": model.translate(TEXTS)}
+    texts = [*TEXTS, "cat the " * 500]
+    long = client.post("/v1/translate", json={"model": name, "texts": texts})
+    assert is_over_the_length(long) and "Text 3 has" in long.json()["error"]["message"]
 
 
 @by_model
 def test_attention(name: str, client: TestClient, opened: Any):
     model, body = opened(name), {"model": name, "text": TEXTS[0]}
     response = client.post("/v1/attention", json=body)
+    long = client.post("/v1/attention", json=body | {"text": "cat the " * 500})
     if "attention" not in model.capabilities:
         assert is_refused(response)
         return
+    assert is_over_the_length(long)
     wanted = model.attention(TEXTS[0])
     found = answered(response)
     assert (found["target"], found["source"]) == (list(wanted.target), list(wanted.source))
@@ -539,6 +582,9 @@ def test_rerank(name: str, client: TestClient, opened: Any):
     wanted = [{"index": index, "score": scores[index]} for index in order]
     assert same(answered(response), {"model": name, "results": wanted[:2]})
     assert same(answered(tei), [own | {"text": documents[own["index"]]} for own in wanted])
+    more = body | {"texts": documents, "truncate": None, "raw_scores": False}
+    assert same(answered(client.post("/rerank", json=more)), wanted)
+    assert is_refused(client.post("/rerank", json=more | {"raw_scores": True}), 422)
 
 
 @by_model

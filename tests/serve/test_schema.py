@@ -21,6 +21,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from schemathesis import GenerationMode
 
+from sememe.search.index import Search
 from sememe.serve.app import create_app
 from sememe.serve.config import ServeConfig
 
@@ -39,7 +40,10 @@ def fuzz(golden: Path, folder: Path, num: int) -> Counter[int]:
     assert set(MODELS) <= set(names())
     log = folder / "log.jsonl"
     config = ServeConfig(log_file=str(log), timeout=30)
-    app = create_app([golden / name for name in MODELS], config)
+    index = folder / "index"
+    Search.build(["the cat sat", "a dog ran", "the mat"], golden / "glove").save(index)
+    served = [*MODELS, index.name]
+    app = create_app([*(golden / name for name in MODELS), index], config)
     counts: Counter[int] = Counter()
     failures: list[str] = []
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
@@ -51,7 +55,7 @@ def fuzz(golden: Path, folder: Path, num: int) -> Counter[int]:
         # Made-up model ids would never reach a model.
         for own in content["components"]["schemas"].values():
             if "model" in own.get("properties", {}):
-                own["properties"]["model"] = {"enum": MODELS}
+                own["properties"]["model"] = {"enum": served}
                 own["required"] = sorted({*own.get("required", ()), "model"})
             if "max_tokens" in own.get("properties", {}):
                 own["properties"]["max_tokens"]["maximum"] = 8

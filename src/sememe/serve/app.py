@@ -38,11 +38,12 @@ from sememe.errors import (
     ArtifactError,
     OptionError,
     SememeError,
+    TooLongError,
     UnknownWordError,
     UnsupportedError,
 )
 from sememe.serve.batching import QueueFullError
-from sememe.serve.config import ServeConfig, listed
+from sememe.serve.config import KEY_VARIABLE, ServeConfig, listed
 from sememe.serve.connection import LimitedConnection
 from sememe.serve.gate import Gate, Log, Refused, error_body, error_type
 from sememe.serve.json_route import Direct, told_of
@@ -55,6 +56,7 @@ _DRAIN_S = 30  # that running requests may take after SIGTERM
 # Status and code of errors that a request can cause, the most special first.
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (UnknownModelError, 404, "model_not_found"),
+    (TooLongError, 422, "input_too_long"),
     (UnknownWordError, 400, "unknown_word"),
     (UnsupportedError, 400, "unsupported"),
     (QueueFullError, 429, "queue_full"),
@@ -79,6 +81,7 @@ def create_app(
         config = with_key(config)
     service = Service(Models(paths, config), config)
     log = Log(config.log_file, service.metrics)
+    service.models.note = log.write
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -103,6 +106,8 @@ def create_app(
     if add is not None:
         add(app, service)
     _add_operations(app, service, config)
+    if config.api_key:
+        _describe_key(app)
     for kind in (Exception, HTTPException, RequestValidationError, *(own[0] for own in _STATUS)):
         app.add_exception_handler(kind, _handle_error)
     app.state.service = service
@@ -111,6 +116,7 @@ def create_app(
         inner = CORSMiddleware(
             inner, allow_origins=listed(config.cors), allow_methods=["GET", "POST"],
             allow_headers=["authorization", "x-api-key", "content-type"],
+            expose_headers=["x-request-id", "retry-after", "x-truncated", "x-truncated-count"],
         )  # fmt: skip
     gate = Gate(inner, config, service.metrics, log)
     gate.service = service  # type: ignore[attr-defined]
@@ -119,7 +125,7 @@ def create_app(
 
 def with_key(config: ServeConfig) -> ServeConfig:
     """The options with the key of the environment, unless they have one or want none."""
-    key = os.environ.get("SEMEME_API_KEY", "")
+    key = os.environ.get(KEY_VARIABLE, "")
     return config if config.api_key or config.no_auth or not key else replace(config, api_key=key)
 
 
@@ -170,6 +176,19 @@ def _add_operations(app: FastAPI, service: Service, config: ServeConfig) -> None
             swagger_css_url=f"{assets}swagger-ui.css",
             swagger_favicon_url=f"{assets}favicon-32x32.png",
         )  # fmt: skip
+
+
+def _describe_key(app: FastAPI) -> None:
+    """Say in the schema that a key is needed: the page of all routes asks for it then."""
+    schema_of = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = schema_of()
+        kind = {"type": "http", "scheme": "bearer"}
+        schema.setdefault("components", {})["securitySchemes"] = {"key": kind}
+        return schema | {"security": [{"key": []}]}
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _failed(request: Request, error: Exception) -> Response:

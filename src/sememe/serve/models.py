@@ -111,6 +111,7 @@ class Models:
             raise OptionError("Give at least one model to serve.")
         self.config = config
         self.after_load: Callable[[], None] = lambda: None  # in the thread that has loaded a model
+        self.note: Callable[..., None] = lambda **told: None  # of what happens to a model
         self.served: dict[str, Served] = {}
         for given in map(str, paths):
             name, _, path = given.partition("=") if "=" in given else ("", "", given)
@@ -167,6 +168,7 @@ class Models:
     async def _load(self, own: Served) -> None:
         if own.error and own.model is None and not own.has_changed():
             raise UnavailableError(f"Model {own.name} cannot be loaded: {own.error}")
+        start_s = time.monotonic()
         try:
             async with self._loading:
                 own.mark = own.current_mark()
@@ -174,11 +176,15 @@ class Models:
                 model, facts = await _in_thread(lambda: self._loaded(own.path))
                 own.put(model, **facts)
         except (MemoryError, UnavailableError) as error:  # may be over at the next request
-            told = str(error) or "there is not enough memory."
-            raise UnavailableError(f"Model {own.name} cannot be loaded: {told}") from error
+            raise self._failed(own, str(error) or "there is not enough memory.") from error
         except Exception as error:  # whatever damaged files may cause
             own.error = str(error) or type(error).__name__
-            raise UnavailableError(f"Model {own.name} cannot be loaded: {own.error}") from error
+            raise self._failed(own, own.error) from error
+        self.note(event="loaded", model=own.name, seconds=round(time.monotonic() - start_s, 3))
+
+    def _failed(self, own: Served, why: str) -> UnavailableError:
+        self.note(event="load failed", model=own.name, error=why)
+        return UnavailableError(f"Model {own.name} cannot be loaded: {why}")
 
     def _loaded(self, path: Path) -> tuple[Any, dict[str, Any]]:
         found = self._open(path)
@@ -229,6 +235,7 @@ class Models:
             if not own.num_users:
                 own.put(None)
                 total -= own.size()
+                self.note(event="unloaded", model=own.name)
         if total > most:
             raise UnavailableError("the memory limit is reached, and all loaded models are in use.")
 

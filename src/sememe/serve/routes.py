@@ -30,17 +30,20 @@ class Body(BaseModel):
     model: Annotated[str, Field(max_length=1_000)] | None = None
 
 
+# In this order: finding the best of all forms takes longer than reading the first that fits.
+TextsOrIds = Annotated[
+    StrictStr
+    | Annotated[list[StrictStr], Field(min_length=1)]
+    | Annotated[list[StrictInt], Field(min_length=1)]
+    | Annotated[list[Annotated[list[StrictInt], Field(min_length=1)]], Field(min_length=1)],
+    Field(union_mode="left_to_right"),
+]
+
+
 class Embeddings(Body):
     """A request of the OpenAI API."""
 
-    # In this order: finding the best of all forms takes longer than reading the first that fits.
-    input: Annotated[
-        StrictStr
-        | Annotated[list[StrictStr], Field(min_length=1)]
-        | Annotated[list[StrictInt], Field(min_length=1)]
-        | Annotated[list[Annotated[list[StrictInt], Field(min_length=1)]], Field(min_length=1)],
-        Field(union_mode="left_to_right"),
-    ]
+    input: TextsOrIds
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(ge=1)] | None = None
     input_type: Literal["query", "document"] | None = None
@@ -52,8 +55,8 @@ class Neighbors(Body):
     """The words nearest to a word, or to a sum of words."""
 
     word: Word | None = None
-    positive: list[Word] = []
-    negative: list[Word] = []
+    positive: Annotated[list[Word], Field(max_length=1_000)] = []
+    negative: Annotated[list[Word], Field(max_length=1_000)] = []
     num: Num = 10
 
 
@@ -251,6 +254,7 @@ def model_routes(service: Service, check: Check) -> APIRouter:
 
     @router.post("/v1/attention", summary="The attention over a text")
     async def attention(request: Request, body: AttentionOf) -> Response:
+        service.check_size([body.text, body.other])
         return json_response(
             await service.answer(
                 request, body.model, "attention", lambda model: attention_of(model, body)
@@ -282,6 +286,7 @@ def model_routes(service: Service, check: Check) -> APIRouter:
     async def answered(
         request: Request, body: Any, capability: str, name: str, call: Any
     ) -> Response:
+        service.check_size(body.model_dump(exclude={"model"}))
         found = await service.answer(request, body.model, capability, call)
         return json_response({"model": request.state.model, name: found})
 

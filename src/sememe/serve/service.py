@@ -18,7 +18,7 @@ from fastapi import Request, Response
 from sememe.contract import Truncation, checked_finite
 from sememe.errors import OptionError, SememeError, UnsupportedError
 from sememe.machine import available_cores
-from sememe.serve.batching import Batcher
+from sememe.serve.batching import TOKENS_AT_ONCE, Batcher
 from sememe.serve.config import ServeConfig
 from sememe.serve.gate import Metrics, Refused
 from sememe.serve.models import INDEX, Models, Served
@@ -84,6 +84,13 @@ class Service:
         run = self.batcher.call_beside if own.is_table else self.batcher.call
         with self.models.using(own):
             return await self.waiting(request, run(lambda: call(found)))
+
+    def check_size(self, given: Any, most: int = TOKENS_AT_ONCE) -> None:
+        """Refuse what one call of a model would compute for longer than a batch."""
+        num = num_bytes(given) // 4  # about one token
+        if num > (most := min(most, self.config.max_input_tokens)):
+            told = f"About {num:,} tokens are more than {most:,}, which this route reads at once."
+            raise Refused(422, told, "too_many_tokens")
 
     async def answers(
         self,
@@ -317,6 +324,15 @@ def num_characters(row: Any) -> int:
     if isinstance(row, dict):
         row = row.values()
     return sum(map(num_characters, row)) if isinstance(row, Iterable) else 1
+
+
+def num_bytes(given: Any) -> int:
+    """The length of all texts in UTF-8."""
+    if isinstance(given, str):
+        return len(given) if given.isascii() else len(given.encode("utf-8", "replace"))
+    if isinstance(given, dict):
+        given = [*given, *given.values()]
+    return sum(map(num_bytes, given)) if isinstance(given, Iterable) else 1
 
 
 async def _left(request: Request) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sememe.contract import GenerationStep, NextToken, checked_finite
-from sememe.errors import InputError, OptionError
+from sememe.errors import OptionError, TooLongError
 from sememe.models.gpt.config import Sampling
 from sememe.models.gpt.network import GPTNetwork
 from sememe.nn.kv_cache import KVCache
@@ -172,7 +172,7 @@ def _prompt_ids(network: GPTNetwork, tokenizer: SubwordTokenizer, prompt: str) -
     # An empty prompt starts like a new text: after the end of another.
     ids = [int(token_id) for token_id in tokenizer.encode(prompt).ids] or [tokenizer.end_id]
     if len(ids) >= network.config.max_length:
-        raise InputError(
+        raise TooLongError(
             f"The prompt has {len(ids):,} tokens, but this network sees no more than "
             f"{network.config.max_length:,} at once and needs room to write: shorten the prompt."
         )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sememe.contract import Attention, WordsInContext
-from sememe.errors import InputError
+from sememe.errors import InputError, TooLongError
 from sememe.models.bert.network import BERTNetwork
 from sememe.models.gpt.network import GPTNetwork
 from sememe.nn.feature_layers import Choice, choose_layers
@@ -267,7 +267,7 @@ def attention_maps(
     second = None if other is None else tokenizer.encode(other).ids
     row = frame(network, tokenizer, tokenizer.encode(text).ids, second)
     if len(row.ids) > network.config.max_length:
-        raise InputError(
+        raise TooLongError(
             f"The text has {len(row.ids):,} tokens, but this network sees no more than "
             f"{network.config.max_length:,} at once: shorten it."
         )

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from sememe.contract import Attention, WordsInContext
-from sememe.errors import InputError
+from sememe.errors import InputError, TooLongError
 from sememe.examples.parallel import Pair
 from sememe.metrics.translation import Cutting, bleu
 from sememe.models.translation.beam_search import search
@@ -97,7 +97,7 @@ def checked_sources(model: Translator, texts: Sequence[str], first: int = 1) -> 
     for number, source in enumerate(sources, first):
         if len(source) > model.config.max_length:
             where = f"Text {number:,}" if len(texts) > 1 or first > 1 else "The text"
-            raise InputError(
+            raise TooLongError(
                 f"{where} has {len(source):,} tokens, but this model reads no more than "
                 f"{model.config.max_length:,} at once: split it into sentences."
             )
