@@ -216,6 +216,10 @@ def test_the_container_is_no_root_and_checks_its_health() -> None:
     assert lines.index("USER sememe") < next(
         number for number, line in enumerate(lines) if line.startswith("ENTRYPOINT")
     )
+    # It is installed from the repository: an index may not have it, or something else by its name.
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY")]
+    assert copied and all((DEPLOY.parent / name).exists() for own in copied for name in own)
+    assert re.search(r"pip install .* '/sememe\[neural,serve\]'", text)
     assert "/health" in told["HEALTHCHECK"]
     assert json.loads(told["ENTRYPOINT"]) == ["sememe", "serve"]
     assert told["STOPSIGNAL"] == "SIGTERM"
