@@ -17,7 +17,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def wait_until_ready(get: Callable[[], int]) -> None:
     """Wait until all models are loaded."""
-    end_s = time.monotonic() + 120
+    end_s = time.monotonic() + 300
     while get() != 200:
         assert time.monotonic() < end_s
         time.sleep(0.05)
@@ -35,9 +35,11 @@ def served_page(explorer: Explorer) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
+        assert thread.is_alive()
         time.sleep(0.02)
     port = server.servers[0].sockets[0].getsockname()[1]
-    wait_until_ready(lambda: httpx.get(f"http://127.0.0.1:{port}/ready").status_code)
+    ready = f"http://127.0.0.1:{port}/ready"
+    wait_until_ready(lambda: httpx.get(ready, timeout=120).status_code)
     yield f"http://127.0.0.1:{port}/explore/"
     server.should_exit = True
     thread.join(10)
@@ -61,6 +63,7 @@ class Tab:
         self.context = chromium.new_context(
             **{"viewport": {"width": 1280, "height": 900}, "locale": "en-US"} | options
         )
+        self.context.set_default_timeout(180_000)  # a busy machine takes its time
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.page.on("console", self._told)

@@ -37,7 +37,7 @@ def show(tab: Any, *models: str, **params: Any) -> Any:
     )
     page.wait_for_selector(".contexts canvas")
     page.wait_for_selector('[aria-busy="true"]', state="detached")
-    page.wait_for_timeout(300)
+    page.wait_for_function(f"() => ({PIXELS})().split(' ').length > 3")  # the first frame
     return page
 
 
@@ -48,9 +48,25 @@ def test_points_are_drawn_and_move_with_the_slider(tab: Any, models: tuple[str, 
     before = page.evaluate(PIXELS)
     assert len(before.split()) > 10
     page.locator('.controls input[type="range"]').fill("0")
-    page.wait_for_timeout(900)
-    assert page.evaluate(PIXELS) != before and "layer=0" in page.url
+    page.wait_for_function(f"before => ({PIXELS})() !== before", arg=before)
+    assert "layer=0" in page.url
     assert "Layer 0" in page.locator(".contexts .note").first.inner_text()
+
+
+def test_another_color_is_drawn_and_the_zoom_stays(tab: Any) -> None:
+    page = show(tab, "bert")
+    drawn = f"before => ({PIXELS})() !== before"
+    for act in (
+        lambda: page.locator(".contexts .plot-buttons button").first.click(),
+        lambda: page.locator(".controls select").first.select_option("place"),
+        lambda: page.locator(".controls select").first.select_option(index=0),
+    ):
+        before = page.evaluate(PIXELS)
+        act()
+        page.wait_for_function(drawn, arg=before)
+    zoomed = page.evaluate(PIXELS)
+    page.locator(".contexts .plot-buttons button").last.click()  # all points
+    page.wait_for_function(drawn, arg=zoomed)
 
 
 def test_uses_of_static_vectors_fall_on_one_point(tab: Any) -> None:

@@ -74,19 +74,17 @@ def test_the_slider_of_a_film_moves_points(tab: Any) -> None:
     page = tab.open("learning?part=film&epochs=5&dim=10&num_words=50")
     page.get_by_role("button", name="Train").click()
     canvas = page.locator(".plot canvas")
-    canvas.wait_for(timeout=120_000)
-    page.wait_for_timeout(400)
-    picture = "node => node.toDataURL()"
-    last = canvas.evaluate(picture)
-    assert len(last) > 4_000  # an empty one is much smaller
+    canvas.wait_for()
+    picture = "document.querySelector('.plot canvas').toDataURL()"
+    page.wait_for_function(f"() => {picture}.length > 4_000")  # an empty one is much smaller
+    last = page.evaluate(picture)
     move(page, "Snapshot", 2)
     page.wait_for_url("**snapshot=2*")
-    page.wait_for_timeout(200)
-    assert canvas.evaluate(picture) != last
+    page.wait_for_function(f"last => {picture} !== last", arg=last)
     told = page.locator(".formula").inner_text()
     # The address trains nothing anew and shows the same snapshot.
     page.reload()
-    canvas.wait_for(timeout=20_000)
+    canvas.wait_for()
     assert page.locator(".formula").inner_text() == told
     one = page.locator('[data-card="film"]')
     one.get_by_label("Find a word").fill("no-such-word")
@@ -110,7 +108,7 @@ def test_a_training_is_cancelled(tab: Any, explorer: Any) -> None:
         page.get_by_role("button", name="Cancel").click()
     released.set()
     error = page.locator('[data-card="film"] .error')
-    error.wait_for(timeout=60_000)
+    error.wait_for()
     assert "Cancelled" in error.inner_text()
 
 
@@ -146,7 +144,7 @@ def test_chinese_interface_and_phone(chromium: Any, address: str) -> None:
     for part in ("step", "film", "masks"):
         page = tab.open(f"learning?part={part}")
         page.wait_for_function("() => document.querySelector('.card .body')?.children.length")
-        page.wait_for_timeout(300)
+        page.wait_for_selector('[aria-busy="true"]', state="detached")
         assert page.evaluate("() => document.documentElement.scrollWidth") <= 390, part
         assert any(
             "\u4e00" <= mark <= "\u9fff" for mark in page.locator("main h2").first.inner_text()

@@ -28,16 +28,20 @@ PIXELS = """(canvas) => {
   return new Set(new Uint32Array(data.buffer)).size;
 }"""
 
+ALL_PIXELS = f"[...document.querySelectorAll('.plot canvas')].map({PIXELS})"
+
 
 def wait_for_maps(page: Any, num: int = 1) -> None:
     """Wait until maps can be saved: their points and colors are drawn."""
     # UMAP compiles its code first, which takes half a minute where other work runs.
     page.wait_for_function(
         "(num) => document.querySelectorAll('.maps [data-save=csv]').length === num",
-        arg=num, timeout=180_000,
+        arg=num, timeout=300_000,
     )  # fmt: skip
     page.wait_for_function("() => !document.querySelector('.maps [aria-busy=true]')")
-    page.wait_for_timeout(100)  # a frame
+    page.wait_for_function(
+        f"() => [...document.querySelectorAll('.plot canvas')].every((one) => ({PIXELS})(one) > 3)"
+    )
 
 
 def saved(page: Any, card: str, kind: str) -> bytes:
@@ -54,7 +58,7 @@ def saved_rows(page: Any, card: str) -> list[dict[str, str]]:
 def test_points_are_drawn_and_saved(tab: Any, opened: Any, name: str) -> None:
     page = tab.open(f"map?models={name}&num=50")
     wait_for_maps(page)
-    assert page.eval_on_selector(".plot canvas", PIXELS) > 20
+    page.wait_for_function(f"() => ({PIXELS})(document.querySelector('.plot canvas')) > 20")
     points = word_points(opened(name).words, 50)
     places_N2, _ = project(points.units_ND)
     rows = saved_rows(page, f"map-{name}")
@@ -109,13 +113,13 @@ def test_the_lasso_selects_in_every_map(tab: Any) -> None:
     assert {row["word"] for row in chosen if row["model"] == STATIC} == wanted
     assert 0 < len(wanted) < len(rows) and {row["model"] for row in chosen} == {STATIC, OTHER}
     assert "sel=" in page.url
-    pixels = page.eval_on_selector_all(".plot canvas", f"(all) => all.map({PIXELS})")
+    pixels = page.evaluate(f"() => {ALL_PIXELS}")
     page.reload()
     wait_for_maps(page, 2)
     assert {row["word"] for row in saved_rows(page, "map-selection")} == {
         row["word"] for row in chosen
     }
-    assert pixels == page.eval_on_selector_all(".plot canvas", f"(all) => all.map({PIXELS})")
+    page.wait_for_function(f"wanted => String({ALL_PIXELS}) === String(wanted)", arg=pixels)
     page.keyboard.press("Escape")
     assert "sel=" not in page.url
 

@@ -45,7 +45,7 @@ TWICE = """() => {
 
 def settle(page: Any) -> None:
     page.wait_for_timeout(600)
-    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')", timeout=60_000)
+    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -70,6 +70,23 @@ def test_focus_is_visible_wherever_tab_leads(tab: Any) -> None:
         seen.add(name)
         assert outline != "none", name
     assert len(seen) > 15
+
+
+def test_focus_stays_on_a_control_that_is_drawn_anew(tab: Any) -> None:
+    page = tab.open(f"words?models={STATIC}")
+    settle(page)
+    focused = "() => document.activeElement.textContent"
+    for name, has_changed in (
+        (".chooser button >> nth=1", "() => location.hash.includes('glove')"),
+        (".settings button >> nth=1", "() => document.documentElement.dataset.theme"),
+        ("nav a >> nth=1", "() => document.querySelector('.view.map')"),
+    ):
+        control = page.locator(name)
+        wanted = control.inner_text()
+        control.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function(has_changed)
+        assert "".join(page.evaluate(focused).split()) == "".join(wanted.split())
 
 
 def test_a_stopped_service_is_told(chromium: Any, golden: Path) -> None:

@@ -19,7 +19,7 @@ def opened_card(tab: Any, place: str, name: str) -> tuple[list[dict[str, str]], 
     """The rows of the CSV of a card, its Python call and its command."""
     page = tab.open(place)
     card = page.locator(f'[data-card="{name}"]')
-    card.locator('[data-save="csv"]').wait_for(timeout=90_000)
+    card.locator('[data-save="csv"]').wait_for()
     card.locator("details.code pre").nth(1).wait_for(state="attached")
     page.wait_for_selector('[aria-busy="true"]', state="detached")
     with page.expect_download() as download:

@@ -50,7 +50,11 @@ function chosenFor(view, params) {
   return found.length ? found : (view.first?.(known, params) ?? known).slice(0, Math.min(view.few ?? 2, view.most));
 }
 
+// Those that are drawn anew with every view, and keep the focus.
+const controls = () => [...document.querySelectorAll("header a, header button, .chooser button")];
+
 function render() {
+  const focused = controls().indexOf(document.activeElement);
   leave();
   leave = () => {};
   const leaving = new AbortController();
@@ -62,6 +66,7 @@ function render() {
   document.title = `${t(view.title)} – sememe`;
   const root = h("div", { class: `view ${view.id}` });
   show(main, chooser(view, models, params), failures(), root);
+  controls()[focused]?.focus({ preventScroll: true });
   const page = {
     models, params, state, signal: leaving.signal,
     // Changes the address without drawing anew, unless it says so. Back undoes another word or text, unless it is being typed.
@@ -136,7 +141,6 @@ async function switchLanguage() {
 }
 
 const learn = async (name) => speak(name, name === "zh" ? await get(own("messages/zh")) : {});
-
 function switchTheme() {
   const theme = isDark() ? "light" : "dark";
   document.documentElement.dataset.theme = theme;
@@ -163,7 +167,6 @@ async function start() {
   const isChinese = state.language === "zh" || navigator.language.startsWith("zh");
   await learn(localStorage.getItem("language") ?? (isChinese ? "zh" : "en"));
   addEventListener("hashchange", render);
-  addEventListener("popstate", (event) => event.state === null || render());
   render();
   await follow();
 }

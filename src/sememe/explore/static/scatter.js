@@ -152,15 +152,15 @@ export class Scatter {
 
   // At the next frame.
   draw() {
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = undefined;
+    this.pending ??= requestAnimationFrame(() => {
+      this.pending = undefined;
       if (this.width) this.#paint();
     });
   }
 
   destroy() {
     this.observer.disconnect();
-    cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.pending);
     this.container.replaceChildren();
   }
 

@@ -14,7 +14,6 @@ const EXAMPLES = {
 };
 const PRONOUNS = ["it", "它"];
 const MOST_LINES = 64; // tokens of a text whose lines are all drawn at once
-
 const isTranslator = (model) => model.capabilities.includes("translate");
 const examplesFor = (model) => EXAMPLES[model.language === "zh" ? "zh" : isTranslator(model) ? "translation" : "en"];
 

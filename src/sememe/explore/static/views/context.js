@@ -9,7 +9,6 @@ import { button, card, failIn, field, loaded, modelCard, player, py, select, sh,
 const NUMBERS = [50, 150, 300, 500];
 const [NEAREST, LABELED, FEW] = [6, 12, 10];
 const FIRST = ["bert", "sentence", "elmo", "gpt"]; // kinds whose vectors differ most between senses
-
 const isStatic = (model) => model.num_layers === 1;
 
 export const view = {
@@ -239,7 +238,7 @@ function newPanel(stage, model) {
   };
   panel.paint = () => {
     const { of, value } = stage.coloring;
-    const num = stage.uses.length;
+    const [num, { view }] = [stage.uses.length, panel.scatter]; // another color keeps the zoom
     const layers = Array.from({ length: panel.found.num_layers }, (_, layer) => layer);
     const labeled = panel.found.is_one_point ? new Set() : farApart(panel.x.slice(0, num), panel.y, LABELED);
     const palette = [...categories(), color("ink")];
@@ -252,8 +251,7 @@ function newPanel(stage, model) {
       labels: (place) => (place === num ? t("your sentence") : labeled.has(place) ? snippet(stage.uses[place]) : ""),
       told: (place) => (place === num ? [t("your sentence"), ": ", page.params.own] : marked(stage.uses[place], 90)),
     });
-    panel.scatter.marked = stage.pick ?? (panel.found.own ? num : -1);
-    panel.scatter.draw();
+    Object.assign(panel.scatter, { marked: stage.pick ?? (panel.found.own ? num : -1), view });
   };
   // Let the points move to their places in the layer of the slider.
   panel.move = (isMoving = true) => {
