@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from animal_sentences import DOCUMENTS
 from stopping import assert_equal, ctrl_c_at
 
 torch = pytest.importorskip("torch")
@@ -25,11 +26,6 @@ SMALL = {
     "workers": 1, "steps": 12, "evaluate_batches": 2, "validation_share": 0.2, "device": "cpu",
     "vocab_size": 160, "architecture": "modern",
 }  # fmt: skip
-NAMES = ("cat", "dog", "king", "girl", "fish")
-DOCUMENTS = [
-    f"The {name} sees the {other}. Then the {other} likes the {name} and rain falls."
-    for name in NAMES for other in NAMES
-] * 3  # fmt: skip
 TEXTS = ["the king sees the [MASK]", "rain falls and the old cat sees a dog, a fish and a girl"]
 
 
@@ -37,11 +33,17 @@ def bert(**options: Any) -> Any:
     return sememe.BERT("tiny", **{**SMALL, **options})
 
 
-@pytest.mark.parametrize("objective", ["masked", "rtd"])
-def test_a_trained_folder_opens_in_transformers_with_the_same_outputs(objective, tmp_path):
+@pytest.mark.parametrize(
+    ("objective", "activation"), [("masked", "gelu"), ("masked", "relu2"), ("rtd", "gelu")]
+)
+def test_a_trained_folder_opens_in_transformers_with_the_same_outputs(
+    objective, activation, tmp_path
+):
     transformers = pytest.importorskip("transformers")
     out = tmp_path / "model"
-    model = bert(objective=objective, steps=40, learning_rate=3e-3).fit(DOCUMENTS, out=out)
+    options = {"objective": objective, "activation": activation}
+    model = bert(**options, steps=40, learning_rate=3e-3).fit(DOCUMENTS, out=out)
+    assert json.loads((out / "config.json").read_text())["hidden_activation"] == activation
     assert model.history.last()["loss"] < model.history[0]["loss"]
     kind = transformers.AutoModelForMaskedLM if objective == "masked" else transformers.AutoModel
     theirs, told = kind.from_pretrained(out, output_loading_info=True)
@@ -115,6 +117,14 @@ def test_it_is_continued_and_fine_tuned(tmp_path):
         sememe.BERT(pretrained=plain, architecture="modern")
     with pytest.raises(OptionError, match="even"):
         bert(width=60, num_heads=4)
+
+
+def test_sizes_are_read_or_refused():
+    assert bert().config.norm_eps == 1e-5 and bert(norm_eps=1e-7).config.norm_eps == 1e-7
+    for name, value in (("positions", "sinusoidal"), ("num_segments", 2)):
+        with pytest.raises(OptionError, match=name):
+            bert(**{name: value})
+        assert getattr(bert(architecture="paper", **{name: value}).config, name) == value
 
 
 def test_chinese(own_cache):

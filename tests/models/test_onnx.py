@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ torch = pytest.importorskip("torch")
 
 import sememe
 from sememe.errors import ArtifactError, MissingExtraError, OptionError
+from sememe.models.bert.network import BERTNetwork
 from sememe.models.huggingface import onnx as graphs
 from sememe.models.registry import convert, describe
 
@@ -54,6 +56,21 @@ def test_predictions_are_the_same(name: str, golden: Path, tmp_path: Path) -> No
         for both in (ours, own)
     )
     assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_square_of_relu_is_the_same(golden: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    plain = sememe.load(golden / "bert")
+    config = replace(plain.config, activation="relu2")
+    network = BERTNetwork(config).eval()
+    sememe.BERT.around(network, plain.tokenizer).save(tmp_path / "squared")
+    convert(tmp_path / "squared", tmp_path / "graph", "onnx")
+    own, fast = (sememe.load(tmp_path / name).embed(TEXTS) for name in ("squared", "graph"))
+    np.testing.assert_allclose(fast, own, atol=1e-5)
+    network.config = replace(config, activation="relu")
+    for block in network.stack:
+        block.feed_forward.activation = "relu"
+    assert np.abs(sememe.BERT.around(network, plain.tokenizer).embed(TEXTS) - own).max() > 1e-4
 
 
 def test_int8_is_near_and_says_how_near(golden: Path, tmp_path: Path) -> None:

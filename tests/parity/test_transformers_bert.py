@@ -22,6 +22,8 @@ SIZES = {
     "narrow": {"vocab_size": 70, "num_layers": 2, "width": 32, "num_heads": 4, "max_length": 24},
     "odd": {"vocab_size": 131, "num_layers": 3, "width": 48, "num_heads": 3, "inner_size": 80,
             "max_length": 17, "activation": "gelu_tanh", "num_segments": 3, "norm_eps": 1e-6},
+    "squared": {"vocab_size": 70, "num_layers": 2, "width": 32, "num_heads": 4, "max_length": 20,
+                "activation": "relu2"},
 }  # fmt: skip
 
 

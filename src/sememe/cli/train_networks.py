@@ -306,7 +306,7 @@ def gpt(
 )
 @expand(
     asked=None,
-    sizes=training.TRANSFORMER_SIZES,
+    sizes=training.BERT_SIZES,
     preset=training.or_auto(BERT_PRESETS),
     config="Training",
     masking="Masking",

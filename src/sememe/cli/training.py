@@ -21,6 +21,7 @@ from sememe.localization import translate
 from sememe.options import check_ranges
 from sememe.progress import Reporter
 from sememe.text.settings import TextSettings
+from sememe.training.config import Activation
 
 if TYPE_CHECKING:
     from sememe.tokens.vocabulary import Vocabulary
@@ -235,7 +236,7 @@ SIZES = {
 }
 
 
-def sizes(*names: str, **own: tuple[type, str]) -> type[Sizes]:
+def sizes(*names: str, **own: tuple[Any, str]) -> type[Sizes]:
     """The sizes that a command takes: names of SIZES, and the type and help of its own."""
     given = [
         (name, Annotated[kind | None, typer.Option(help=text)], field(default=None))
@@ -245,7 +246,12 @@ def sizes(*names: str, **own: tuple[type, str]) -> type[Sizes]:
 
 
 BLOCK_SIZES = sizes("vocab_size", "num_layers", "width", "num_heads")
-TRANSFORMER_SIZES = sizes("vocab_size", "num_layers", "width", "num_heads", "max_length", "dropout")
+_TRANSFORMER = ("vocab_size", "num_layers", "width", "num_heads", "max_length", "dropout")
+TRANSFORMER_SIZES = sizes(*_TRANSFORMER)
+BERT_SIZES = sizes(
+    *_TRANSFORMER,
+    activation=(Activation, "Activation of the feed-forward layers; relu2: ReLU squared."),
+)
 
 
 def by_language(corpus: list[str] | None, mix: list[str] | None) -> Any:

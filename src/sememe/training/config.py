@@ -227,7 +227,7 @@ class SampledTrainingConfig(WordTrainingConfig):
         return is_asked and self.num_samples < num_words
 
 
-Activation = Literal["gelu", "gelu_tanh", "relu"]
+Activation = Literal["gelu", "gelu_tanh", "relu", "relu2"]  # relu2: its square
 Positions = Literal["learned", "sinusoidal"]
 
 

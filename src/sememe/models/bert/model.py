@@ -173,7 +173,7 @@ class BERT(SubwordModel):
         self._teacher: BERT | None = None  # once the text is opened
         self._num_copied = 0  # of the teacher's blocks
         if self.training.architecture == "modern":
-            self.config = self._modern()
+            self.config = self._modern(options)
         if self.is_rtd:
             self._check_pretrained(options)
             self.config = discriminator_config(self.config)
@@ -190,9 +190,14 @@ class BERT(SubwordModel):
         """Whether it is trained to detect replaced tokens."""
         return bool(self.training.objective == "rtd")
 
-    def _modern(self) -> BERTConfig:
+    def _modern(self, options: dict[str, Any]) -> BERTConfig:
         if self.pretrained is None:
-            return FamilyConfig.modern(self.config)
+            for name, has in (("positions", "rotary positions"), ("num_segments", "no segments")):
+                if name in options:
+                    raise OptionError(f"The architecture modern has {has}: leave {name} out.")
+            found = FamilyConfig.modern(self.config)
+            # The usual value of BERT's blocks is not that of these.
+            return replace(found, norm_eps=options.get("norm_eps", found.norm_eps))
         if not self.config.is_modern:
             raise OptionError(
                 f"{self.pretrained!r} has other blocks: a continued model keeps its architecture."

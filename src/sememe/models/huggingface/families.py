@@ -92,6 +92,7 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_python": "gelu",
     "relu": "relu",
+    "relu2": "relu2",
 }
 # Settings that change the arithmetic, with the one value that we compute with.
 _ARITHMETIC = {

@@ -110,6 +110,8 @@ def build_graph(network: Any) -> Any:
             inner = graph.fused(_ACTIVATIONS[config.activation], inner, bias)
         else:
             inner = graph.add("Relu", graph.add("Add", inner, bias))
+            if config.activation == "relu2":
+                inner = graph.add("Mul", inner, inner)
         hidden = _added(graph, inner, feed_forward.output, hidden, block.feed_forward_norm)
     graph.add("Identity", hidden)
     graph.nodes[-1].output[0] = "last_hidden_state"
