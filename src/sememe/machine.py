@@ -8,6 +8,7 @@ a file that fails its checksum is compiled again.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -128,6 +129,11 @@ def cache_dir() -> Path:
     import platformdirs
 
     return Path(os.environ.get("SEMEME_CACHE") or platformdirs.user_cache_dir("sememe"))
+
+
+def key_of(*parts: Any) -> str:
+    """A short hash of `parts` as JSON, for names in the cache."""
+    return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:

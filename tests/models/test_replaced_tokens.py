@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from animal_sentences import DOCUMENTS
 from recorded_notes import Notes
 from stopping import assert_equal, ctrl_c_at
 
@@ -35,11 +36,6 @@ SMALL = {
     "workers": 1, "steps": 12, "evaluate_batches": 2, "validation_share": 0.2, "device": "cpu",
     "vocab_size": 160, "objective": "rtd",
 }  # fmt: skip
-NAMES = ("cat", "dog", "king", "girl", "fish")
-DOCUMENTS = [
-    f"The {name} sees the {other}. Then the {other} likes the {name} and rain falls."
-    for name in NAMES for other in NAMES
-] * 3  # fmt: skip
 
 
 def bert(**options: Any) -> Any:

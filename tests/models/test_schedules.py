@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from animal_sentences import SENTENCES
 from recorded_notes import Notes
 from stopping import assert_equal, ctrl_c_at
 
@@ -25,11 +26,7 @@ SMALL = {
     "workers": 1, "steps": 40, "evaluate_batches": 2, "validation_share": 0.2, "device": "cpu",
     "vocab_size": 160,
 }  # fmt: skip
-NAMES = ("cat", "dog", "king", "girl", "fish")
-DOCUMENTS = [
-    f"The {name} sees the {other}. Then the {other} likes the {name} and rain falls. " * 3
-    for name in NAMES for other in NAMES
-] * 4  # fmt: skip
+DOCUMENTS = [f"{own} " * 3 for own in SENTENCES] * 4
 CHANGING = {"rate": 0.4, "last_rate": 0.1, "short_length": 16, "batch_warmup": 0.25}
 
 

@@ -20,12 +20,12 @@ from sememe.machine import (
     available_cores,
     cache_dir,
     installed_versions,
+    key_of,
     memory_size,
     processor,
 )
 from sememe.progress import SILENT, Reporter
 from sememe.storage.folder import read_json, write_json
-from sememe.tokens.caching import key_of
 
 # A step that is expected to take longer is measured with fewer rows.
 _SLOW_STEP_S = 2.0

@@ -12,7 +12,7 @@ from typing import Any
 
 from sememe.errors import ArtifactError
 from sememe.localization import say
-from sememe.machine import cache_dir
+from sememe.machine import cache_dir, key_of
 from sememe.planning.calibration import this_machine
 from sememe.planning.losses import Expected
 from sememe.planning.plan import PlannedSize, plan, sibling
@@ -21,7 +21,6 @@ from sememe.progress import format_count, format_duration
 from sememe.storage.folder import read_json, write_json
 from sememe.text import stream
 from sememe.text.settings import TextSettings
-from sememe.tokens.caching import key_of
 
 # Options of a call that a plan does not depend on.
 _PASSING = ("checkpoint_minutes", "keep", "tensorboard", "seed")

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import ArtifactError, InputError
-from sememe.machine import cache_dir
+from sememe.machine import cache_dir, key_of
 from sememe.storage.folder import read_json, write_file, write_json
 from sememe.text import stream
 from sememe.text.settings import TextSettings
-from sememe.tokens.caching import key_of
 
 _WHOLE = 16 << 20  # bytes: a larger corpus is sampled, to about as much
 _MOST_READ = 4 << 30  # bytes of a corpus that are read to choose from them

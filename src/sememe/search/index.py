@@ -24,7 +24,7 @@ import numpy as np
 
 from sememe.contract import KINDS, Model
 from sememe.errors import ArtifactError, InputError, OptionError
-from sememe.machine import cache_dir
+from sememe.machine import cache_dir, key_of
 from sememe.models.inference import embed_all
 from sememe.models.registry import content_hash, opened
 from sememe.notebook import html_table
@@ -56,7 +56,6 @@ from sememe.storage.folder import (
 from sememe.storage.urls import url_of
 from sememe.text import stream
 from sememe.text.settings import TextSettings
-from sememe.tokens.caching import key_of
 from sememe.vectors.search import (
     MAX_NEIGHBORS,
     ApproximateIndex,

@@ -7,7 +7,6 @@ that a reader finds a complete one or none. The text of a link (`https://…`) i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sememe.errors import InputError, MissingExtraError, SememeError, WriteError
-from sememe.machine import cache_dir
+from sememe.machine import cache_dir, key_of
 from sememe.storage.folder import (
     CHECKSUMS,
     MANIFEST,
@@ -173,12 +172,6 @@ def read_manifest(url: str) -> dict[str, Any]:
         place = f"{path.rstrip('/')}/{MANIFEST}"
         content = parse_json(system.cat_file(place).decode()) if system.exists(place) else {}
     return content if isinstance(content, dict) else {}
-
-
-def key_of(*parts: Any) -> str:
-    """A short hash."""
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
 def _place() -> Path:

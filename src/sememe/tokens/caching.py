@@ -3,7 +3,6 @@
 A new store is checked for settings that do not fit the text, such as unsegmented Chinese.
 """
 
-import hashlib
 import json
 import shutil
 import warnings
@@ -17,7 +16,7 @@ import numpy as np
 
 from sememe.errors import ArtifactError, OptionError
 from sememe.executor import Executor, cluster
-from sememe.machine import cache_dir
+from sememe.machine import cache_dir, key_of
 from sememe.progress import SILENT, Reporter, shown
 from sememe.storage import remote
 from sememe.storage.folder import locked, remove_left_over, scratch_mark
@@ -71,12 +70,6 @@ def note_dictionary(
 
 
 Store = TypeVar("Store", bound=MappedStore)
-
-
-def key_of(*parts: Any) -> str:
-    """A short hash of `parts` as JSON."""
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
 def _lacking(store: TokenStore, min_count: int) -> str:

@@ -17,7 +17,7 @@ from sememe.examples.batches import Split
 from sememe.examples.packing.rows import MixedBatches
 from sememe.examples.scheduled import ScheduledBatches, unscheduled
 from sememe.examples.word_rows import BEGIN_ID, WordRowBatches, WordRows
-from sememe.machine import cache_dir
+from sememe.machine import cache_dir, key_of
 from sememe.metrics.perplexity import perplexity
 from sememe.models.fitting import Request
 from sememe.models.language.baselines import (
@@ -30,7 +30,7 @@ from sememe.progress import SILENT, Reporter, format_count
 from sememe.text import stream
 from sememe.text.settings import TextSettings
 from sememe.text.stream import Spool
-from sememe.tokens.caching import byte_progress, key_of, open_or_build
+from sememe.tokens.caching import byte_progress, open_or_build
 from sememe.tokens.store import TokenStore
 from sememe.tokens.subwords.chunks import RULES_VERSION
 from sememe.tokens.subwords.store import SubwordStore, open_or_build_subwords

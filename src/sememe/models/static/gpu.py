@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 
 from sememe.errors import OptionError
@@ -56,6 +57,13 @@ def copied(array: Any, device: torch.device) -> torch.Tensor:
     """The array on the device, copied from pinned memory, which takes no time of the CPU."""
     own = torch.from_numpy(array)
     return own if device.type == "cpu" else own.pin_memory().to(device, non_blocking=True)
+
+
+def copy_back(tables: Any, matrices: Mapping[str, np.ndarray], device: torch.device) -> None:
+    """Copy the tables on a device, if there are any, into the matrices of the same names."""
+    if tables is not None and device.type != "cpu":
+        for name, rows in matrices.items():
+            torch.from_numpy(rows).copy_(getattr(tables, name))
 
 
 class Clock:

@@ -99,10 +99,7 @@ class StrataRun(GloVeRun):
 
     def collect(self) -> None:
         """Copy the matrices from the device, if they are there."""
-        if self._tables is not None and self.device.type != "cpu":
-            for name in self.matrices:
-                own: torch.Tensor = getattr(self._tables, name)
-                torch.from_numpy(self.matrices[name]).copy_(own)
+        gpu.copy_back(self._tables, self.matrices, self.device)
 
     def new_space(self) -> Any:
         """Copy the matrices to the device, unless they are there."""

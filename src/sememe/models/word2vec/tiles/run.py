@@ -142,10 +142,7 @@ class TileRun(WindowRun):
 
     def collect(self) -> None:
         """Copy the matrices from the device, if they are there."""
-        if self._tables is not None and self.device.type != "cpu":
-            for name in self.matrices:
-                own: torch.Tensor = getattr(self._tables, name)
-                torch.from_numpy(self.matrices[name]).copy_(own)
+        gpu.copy_back(self._tables, self.matrices, self.device)
 
     def new_space(self) -> Any:
         """Copy the matrices and tables to the device, unless they are there."""
@@ -195,9 +192,9 @@ class TileRun(WindowRun):
         if self._pending is None:
             return np.zeros(3)
         work, self._pending = self._pending, None
-        found: np.ndarray = work.stats.cpu().numpy()
-        self._kernel_s += work.clock.seconds()
+        self._kernel_s += work.clock.seconds()  # from here on the copy of its stats is complete
         self._kernel_words += work.num_words
+        found: np.ndarray = work.stats.numpy()
         return found
 
     def _train(self, step: int) -> np.ndarray:
@@ -217,6 +214,9 @@ class TileRun(WindowRun):
             words, self.plan.stretches_of(len(words.tokens)), noise, self._tables, self._settings,
             (self.rate_at(step), self.rate_at(step + 1)),
         )  # fmt: skip
+        # Copied right behind the updates: a copy that is asked for later would also wait for the
+        # step after them.
+        stats = stats.to("cpu", non_blocking=True)
         clock.stop()
         # The GPU has this step's work before the program waits for that of the step before.
         before = self._settled()
