@@ -48,6 +48,9 @@ def test_from_text_to_translation(sememe, texts, tmp_path):
     assert 0 <= scored["bleu"] <= 100 and scored["pairs"] == 4 and scored["beam"] == 5
     told = sememe("translate", "model", "dev.en", "--reference", "dev.de", "--beam", 1, "-q").out
     assert told.startswith("BLEU ") and "beam 1" in told
+    assert told.count("95 % interval") == 2 and "one seed" in told
+    low, high = scored["bleu_interval"]
+    assert 0 <= low <= high <= 100
 
     sememe("embed", "model", "dev.en", "--out", "texts.npy", "--quiet")
     sememe("embed", "model", "dev.en", "--pool", "words", "--out", "words.npy", "--quiet")

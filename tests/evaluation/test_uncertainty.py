@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from sememe.evaluation.comparing import compare_predictions
 from sememe.evaluation.features import FeaturesResult
+from sememe.evaluation.induction import RANKS, InductionResult, Precision
 from sememe.evaluation.outcomes import Outcome, PartScores, benchmark_table, read_outcomes
+from sememe.evaluation.prompting import PromptResult, PromptScore
 from sememe.evaluation.results import WordsResult, proportion_score
+from sememe.evaluation.retrieval import RetrievalResult, SystemScores
 from sememe.evaluation.senses.results import SenseScore, SensesResult, WordScore, sense_tables
+from sememe.evaluation.sts import STSResult, STSScore
 from sememe.evaluation.suites import FamilyResult, GLUEResult
 from sememe.metrics import Interval, SectionScore, averages
 from sememe.models.fasttext.classifier.prediction import LabelsResult
@@ -94,9 +99,32 @@ def test_scores_without_training_have_intervals() -> None:
         words=[WordScore("bank", 0.5, 0.5, 0.5, 40)],
     )  # fmt: skip
     senses = SensesResult(model="m", kind="bert", scores=[sense], seed=1)
-    for text in (str(words), *map(str, sense_tables([senses]))):
-        assert "95 % interval" in text
-        assert "seed 1" in text
+    scores_Q = np.array([0.0, 1.0, 0.5])
+    found = RetrievalResult(
+        data="d", num_queries=3, num_documents=3, language="en", seed=1,
+        systems=[SystemScores(name=name, scores={"nDCG@10": scores_Q}) for name in ("BM25", "m")],
+    )  # fmt: skip
+    alike = STSScore(model="m", gold=scores_Q, cosines=scores_Q, num_unknown=0)
+    translated = InductionResult(
+        scores=[Precision(own, k, 1, 2, Interval(0.0, 1.0)) for own in ("csls", "chance")
+                for k in RANKS],
+        num_words=2, num_given=2, num_trained=0, num_unknown_source=0, num_unknown_target=0,
+        num_candidates=9, seed=1,
+    )  # fmt: skip
+    prompts = PromptResult(
+        scores=[
+            PromptScore(
+                system="0-shot", accuracies=(0.5,), macro_f1s=(0.5,), interval=Interval(0.4, 0.6)
+            )
+        ],
+        labels=["a", "b"], words={"a": "x", "b": "y"}, num_rows=9, num_given=9, num_cut=0,
+        seeds=[1, 2],
+    )  # fmt: skip
+    own = (words, *sense_tables([senses]), found, STSResult(data="d", scores=[alike], seed=1),
+           translated, prompts)  # fmt: skip
+    for text in map(str, own):
+        assert "95 % " in text and "interval" in text
+        assert "one seed" in text
 
 
 def test_saved_outcomes_keep_their_intervals_and_baselines() -> None:

@@ -95,6 +95,7 @@ def test_perplexity_is_over_the_known_words_alone(text):
     assert 0 < len(asked) < len(words)
     answer = own.evaluate(rung_model(Pretender("score")))
     assert answer.scores[0] == pytest.approx(8) and answer.num == len(asked)
+    assert answer.interval == pytest.approx((8, 8))  # every word is as likely
     rare = next(word for word in words if word not in own.known)
     assert own.evaluate(rung_model(Pretender("score", unknown=rare))).scores
 
@@ -113,6 +114,8 @@ def test_hidden_words_are_asked_of_whatever_fills_them_in(text):
     own, model = HiddenQuestion(text, plan, num_batches=5), Pretender("fill")
     answer = own.evaluate(rung_model(model))
     assert answer.scores == [25.0] and answer.details == {"most_frequent": 6.0} and answer.num == 44
+    low, high = answer.interval
+    assert 10 < low < 18 and 32 < high < 42  # 25 ± 2 · 100 √(0.25 · 0.75 ÷ 44)
     data, options = model.asked[0]
     assert data == text.heldout and (options["num_batches"], options["seed"]) == (5, 7)
     assert not own.evaluate(rung_model(Pretender("score"))).scores

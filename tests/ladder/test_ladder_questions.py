@@ -100,10 +100,10 @@ def test_answers_that_lie_on_no_word_teach_nothing_and_say_so(tmp_path):
     question = _answers(text, ["—", "…", "!!"])
     X = question.features(reader, question.train)
     with pytest.raises(InputError, match="signs: "):
-        question.score(X, np.arange(3), X)
+        question.predicted(X, np.arange(3), X)
     mixed = _answers(text, ["—", "barn", "oven"])
     X = mixed.features(reader, mixed.train)
-    assert mixed.score(X, np.arange(3), X) > 0.5  # the two that lie on words
+    assert mixed.score_of(mixed.predicted(X, np.arange(3), X)) > 0.5  # the two that lie on words
 
 
 GERMAN = "Das {0} Schiff lag lange vor der grauen Küste und wartete auf {0} Wetter."

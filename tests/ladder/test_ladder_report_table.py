@@ -136,6 +136,25 @@ def test_a_name_that_the_user_gave_stays_as_it_was_written():
     assert "sst2" in text and "Sst2" not in text and "Origin" in text
 
 
+def test_intervals_stand_beside_the_scores():
+    results = sample_results()
+    assert 'class="interval"' not in page(results)
+    assert "95 % interval" not in page(results) + markdown(results, {})
+    cells = [
+        replace(c, interval=[80.25, 87.0]) if (c.rung, c.task) == ("skipgram", "odd") else c
+        for c in results.cells
+    ]
+    known = replace(results, cells=cells, seeds=[1])
+    text, told = page(known), markdown(known, {})
+    assert text.count('<span class="interval">80.2 – 87.0</span>') == 1
+    assert "95 % interval: 80.2 to 87.0" in text
+    assert "**83.8 ± 0.8 (80.2 – 87.0)**" in told
+    for own in (text, told):
+        assert "bounds are the 95 % interval over the questions" in own and "one seed" in own
+    again = Results.from_dict(known.to_dict())
+    assert again.cell("skipgram", "odd").interval == [80.25, 87.0]
+
+
 def test_one_seed_has_no_deviation():
     results = sample_results()
     cells = [replace(c, scores=c.scores[:1], sd=None) for c in results.cells]

@@ -29,6 +29,16 @@ from sememe.vectors import WordVectors
 FEW = {"workers": 1, "rows": 30, "seeds": 2, "device": "cpu", "min_count": 1}
 
 
+def check_intervals(results: Results) -> None:
+    """Every score has an interval over its questions, around it."""
+    scored = [cell for cell in results.cells if cell.mean is not None]
+    assert scored
+    for cell in scored:
+        low, high = cell.interval
+        assert low - 1e-6 <= cell.mean <= high + 1e-6, cell
+        assert high - low > 0 or cell.mean in (0, 100), cell
+
+
 def means(results: Results, rung: str) -> dict[str, float]:
     cells = [cell for cell in results.cells if cell.rung == rung and cell.mean is not None]
     return {cell.task: cell.mean for cell in cells}
@@ -153,6 +163,7 @@ def test_own_files_and_own_models_stand_beside_the_line(tmp_path):
     found = means(results, "mine")
     assert found["odd"] == 100.0 and found["classify"] > 90 and found["tag"] > 90
     assert means(results, "counts")["classify"] > 50
+    check_intervals(results)
     assert not means(results, "broken") and results.cell("broken", "odd").why
     for table in score_tables(results, 60):
         assert table.row_count == 3 + len(
@@ -173,6 +184,7 @@ def test_fine_tuning_takes_the_place_of_frozen_vectors(tmp_path):
     )
     results = ladder.run(corpus, out=tmp_path / "out")
     assert "BiLSTM" in results.task("tag").how
+    check_intervals(results)
     assert 0 <= means(results, "skipgram")["tag"] <= 100
     assert "not vectors" in results.cell("ngram", "tag").why
 

@@ -1,5 +1,7 @@
 """BLEU and chrF: known values, signatures, Chinese."""
 
+import math
+
 import pytest
 
 from sememe.errors import InputError
@@ -16,6 +18,17 @@ def test_known_values():
     found = bleu(["the cat sat on a mat"], ["the cat is on a mat"])
     assert found.value == pytest.approx(100 * (5 / 6 * 3 / 5 * 1 / 4 * 1 / 6) ** 0.25)
     assert found.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+
+
+def test_an_interval_over_the_texts():
+    right, wrong = "a dog ran over the mat", "seven birds sing in old trees"
+    for score in (bleu, chrf):
+        found = score([right, right, right, wrong] * 10, [right] * 40)
+        low, high = found.interval
+        assert 0 < low < found.value < high < 100 and high - low > 10, found
+        assert score([right] * 4, [right] * 4).interval == pytest.approx((100, 100))
+        assert math.isnan(score([right], [right]).interval.low)
+        assert "bs:" not in found.signature
 
 
 def test_case():

@@ -82,7 +82,7 @@ def masking(
             f"{facts['untrained']:.1%}, the most frequent answer {facts['majority']:.1%}"
         )
         echo(translate(line))
-    remark(f"{study.facts['steps']:,} steps each; table and picture in {out}", quiet)
+    remark(f"{study.facts['steps']:,} steps each, one seed; table and picture in {out}", quiet)
 
 
 @app.command(
@@ -121,7 +121,10 @@ def reversal(
         print_json({"path": str(out), **study.facts, "right": study.right})
         return
     print_table(study.headings, study.table(), always_headed=True)
-    remark(f"{config.num_tests:,} sequences of each length; table and picture in {out}", quiet)
+    remark(
+        f"{config.num_tests:,} sequences of each length, one seed; table and picture in {out}",
+        quiet,
+    )
 
 
 def _rates(text: str) -> list[float]:

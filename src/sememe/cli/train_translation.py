@@ -102,11 +102,15 @@ def train(
 
 
 def score_line(scores: dict[str, Any]) -> str:
-    """BLEU and chrF as text in the language in use, each with its signature."""
+    """BLEU and chrF as text in the language in use, each with its interval and signature."""
+    bleu, chrf = (
+        "–" if scores[name] is None else f"{scores[name][0]:.1f} – {scores[name][1]:.1f}"
+        for name in ("bleu_interval", "chrf_interval")
+    )
     return translate(
-        f"BLEU {scores['bleu']:.2f} ({scores['bleu_signature']}), "
-        f"chrF {scores['chrf']:.2f} ({scores['chrf_signature']}) on {scores['pairs']:,} pairs, "
-        f"beam {scores['beam']}"
+        f"BLEU {scores['bleu']:.2f} (95 % interval {bleu}; {scores['bleu_signature']}), "
+        f"chrF {scores['chrf']:.2f} (95 % interval {chrf}; {scores['chrf_signature']}) on "
+        f"{scores['pairs']:,} pairs, beam {scores['beam']}, one seed"
     )
 
 

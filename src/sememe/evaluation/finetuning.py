@@ -23,7 +23,7 @@ from sememe.evaluation.rows import BenchmarkRows, Holdings, RunSettings, prepare
 from sememe.evaluation.scoring import score_finished, score_task, task_kinds
 from sememe.examples.labelled.rows import LabelledRows
 from sememe.machine import imported, provenance
-from sememe.metrics import Interval
+from sememe.metrics import Interval, mean_bounds
 from sememe.metrics.baselines import baselines_of
 from sememe.metrics.by_name import gold_of, interval_of, said_of
 from sememe.models.registry import load
@@ -115,8 +115,9 @@ def _intervals(
     gold = gold_of(benchmark.kind, rows)
     found = {}
     for metric in benchmark.metrics:
-        bounds = [interval_of(metric, gold, own, benchmark.positive) for own in said]
-        found[metric] = Interval(*(float(sum(own) / len(own)) for own in zip(*bounds, strict=True)))
+        found[metric] = mean_bounds(
+            [interval_of(metric, gold, own, benchmark.positive) for own in said]
+        )
     return found
 
 

@@ -91,8 +91,8 @@ class InductionResult:
             f"{self.num_words:,} of {self.num_given:,} words; not scored: {self.num_trained:,} "
             f"that the map was learned from, {self.num_unknown_source:,} without a vector, "
             f"{self.num_unknown_target:,} without a translation that has one.",
-            f"{self.num_candidates:,} candidates; 95 % bootstrap intervals over the words, seed "
-            f"{self.seed}; one alignment; sememe {self.version}",
+            f"{self.num_candidates:,} candidates; 95 % bootstrap intervals over the words (seed "
+            f"{self.seed}); one alignment (one seed); sememe {self.version}",
         ]
         headings = ["translations by", *(f"P@{k}" for k in RANKS)]
         return str(ResultTable(title="", headings=headings, rows=rows, notes=notes))

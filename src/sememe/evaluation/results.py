@@ -243,7 +243,8 @@ class WordsResult:
         """The context of the scores."""
         few = any(row[2].startswith(FEW_MARK) for row in self.rows())
         return (
-            f"{self.num_words:,} words × {self.dim}; 95 % bootstrap intervals, seed {self.seed}; "
+            f"{self.num_words:,} words × {self.dim}; one training (one seed); "
+            f"95 % intervals by bootstrap over the questions (seed {self.seed}); "
             f"sememe {self.version}" + (f"\n{_FEW_NOTE}" if few else "")
         )
 

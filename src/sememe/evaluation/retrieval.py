@@ -247,9 +247,9 @@ class RetrievalResult:
             ],
             rows=[self._row(system, metrics) for system in self.systems],
             notes=[
-                f"+ {LEXICAL}: reciprocal rank fusion of both rankings. Scores × 100; intervals "
-                f"and paired tests by bootstrap over the queries, seed {self.seed}; sememe "
-                f"{self.version}"
+                f"+ {LEXICAL}: reciprocal rank fusion of both rankings. Scores × 100; each model "
+                "of one training (one seed); intervals and paired tests by bootstrap over the "
+                f"queries (seed {self.seed}); sememe {self.version}"
             ],
         )  # fmt: skip
 

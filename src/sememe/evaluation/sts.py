@@ -137,8 +137,8 @@ class STSResult:
             ],
             notes=[
                 "Correlations of cosines with people's scores × 100 (Spearman is what the field "
-                f"reports); intervals and paired tests by bootstrap over the pairs, seed "
-                f"{self.seed}; sememe {self.version}"
+                "reports); each model of one training (one seed); intervals and paired tests by "
+                f"bootstrap over the pairs (seed {self.seed}); sememe {self.version}"
             ],
         )
 

@@ -17,9 +17,19 @@ from sememe.evaluation.senses.evaluating import CENTERED_MEAN, MEAN, evaluate_se
 from sememe.evaluation.senses.results import SenseScore
 from sememe.examples.running_words import written
 from sememe.ladder.plan import LadderPlan
-from sememe.ladder.reading import NO_CHANCES, NO_VECTORS, RungAnswer, RungModel, Words, cut
+from sememe.ladder.reading import (
+    NO_CHANCES,
+    NO_VECTORS,
+    RungAnswer,
+    RungModel,
+    Words,
+    cut,
+    percent_bounds,
+)
 from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText, sentences_of
+from sememe.metrics import mean_interval, proportion_interval
+from sememe.metrics.comparison import redrawn_interval
 from sememe.metrics.perplexity import perplexity
 
 CONTEXT = "mean of the other words"
@@ -58,7 +68,9 @@ class SenseQuestion:
             LAST: _mean([one for one in found if one.is_last], "nearest"),
         }
         num = sum(one.num_asked for one in own)
-        return RungAnswer([_mean(own, "nearest")], num, details=details)
+        words = [word.nearest for score in own for word in score.words]
+        interval = percent_bounds(mean_interval(words))
+        return RungAnswer([_mean(own, "nearest")], num, details=details, interval=interval)
 
 
 def known_senses(sets: Sequence[SenseSet], text: LadderText, min_count: int) -> list[SenseSet]:
@@ -175,7 +187,23 @@ class PerplexityQuestion:
         logs_N = np.concatenate([np.empty(0), *rung.model.word_log_probs(given)])[self._is_asked_N]
         if lacks := int(np.isnan(logs_N).sum()):
             return RungAnswer(why=f"{lacks:,} of the test words are not in its vocabulary.")
-        return RungAnswer([perplexity(_mean_loss(logs_N))], len(logs_N))
+        return RungAnswer(
+            [perplexity(_mean_loss(logs_N))], len(logs_N), interval=self._interval(logs_N)
+        )
+
+    def _interval(self, logs_N: np.ndarray) -> Sequence[float]:
+        """The interval over the documents, whose words belong together."""
+        sizes = [len(own.words) for own in self.documents]
+        documents_N = np.repeat(np.arange(len(sizes)), sizes)[self._is_asked_N]
+        counts = np.bincount(documents_N, minlength=len(sizes))
+        sums = np.bincount(documents_N, logs_N, len(sizes))
+        rows = np.column_stack([sums, counts])[counts > 0]
+
+        def of_sums(sums_RK: np.ndarray) -> np.ndarray:
+            found: np.ndarray = np.exp(-sums_RK[:, 0] / sums_RK[:, 1])
+            return found
+
+        return redrawn_interval(rows, of_sums) if np.isfinite(rows).all() else ()
 
 
 class HiddenQuestion:
@@ -201,4 +229,8 @@ class HiddenQuestion:
             num_batches=self._num_batches, seed=self._plan.seed,
         )  # fmt: skip
         details = {"most_frequent": round(100 * found.unigram_accuracy, 2)}
-        return RungAnswer([100 * found.accuracy], found.num_tokens, details=details)
+        num_right = round(found.accuracy * found.num_tokens)
+        return RungAnswer(
+            [100 * found.accuracy], found.num_tokens, details=details,
+            interval=percent_bounds(proportion_interval(num_right, found.num_tokens)),
+        )  # fmt: skip

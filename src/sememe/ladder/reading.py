@@ -212,12 +212,21 @@ NO_CHANCES = "It gives no word probabilities."
 
 
 class RungAnswer(NamedTuple):
-    """The scores of one rung on one task, one per seed, over `num` questions; or why none."""
+    """The scores of one rung on one task, one per seed, over `num` questions; or why none.
+
+    `interval` is that of 95 % over the questions; of several seeds, the mean of their bounds.
+    """
 
     scores: Sequence[float] = ()
     num: int = 0
     why: str = ""
     details: Mapping[str, Any] = MappingProxyType({})
+    interval: Sequence[float] = ()
+
+
+def percent_bounds(interval: Sequence[float]) -> list[float]:
+    """The bounds of an interval in percent."""
+    return [100 * bound for bound in interval]
 
 
 class Question(Protocol):

@@ -137,7 +137,8 @@ class Column:
 class Cell:
     """The score of one rung on one task, one score per seed; or `why` there is none.
 
-    `num` is the number of questions or rows (0: an older file does not say).
+    `num` is the number of questions or rows (0: an older file does not say), and `interval` that of
+    95 % over them.
     """
 
     rung: str
@@ -145,6 +146,7 @@ class Cell:
     scores: list[float] = field(default_factory=list)
     mean: float | None = None
     sd: float | None = None
+    interval: list[float] | None = None
     num: int = 0
     few_questions: bool = False  # fewer than 30: much of it is chance
     why: str = ""

@@ -14,10 +14,18 @@ from scipy.sparse import diags
 from sememe.errors import InputError
 from sememe.examples.docstring_tasks import docstring_pairs
 from sememe.ladder import heads
-from sememe.ladder.reading import NO_VECTORS, Reader, RungAnswer, RungModel, cut
+from sememe.ladder.reading import (
+    NO_VECTORS,
+    Reader,
+    RungAnswer,
+    RungModel,
+    cut,
+    percent_bounds,
+)
 from sememe.ladder.results import Column
 from sememe.ladder.sentence_questions import read_words, sizes_of
 from sememe.ladder.text import LadderText
+from sememe.metrics import mean_interval
 from sememe.metrics.retrieval import ndcg
 from sememe.search.lexical import BM25
 
@@ -56,7 +64,8 @@ class RetrievalQuestion:
         if not isinstance(cosines_NN, np.ndarray):
             cosines_NN = cosines_NN.toarray()
         scores = self._scores([dict(enumerate(own)) for own in cosines_NN.tolist()])
-        return RungAnswer([100 * float(scores.mean())], len(scores))
+        interval = percent_bounds(mean_interval(scores))
+        return RungAnswer([100 * float(scores.mean())], len(scores), interval=interval)
 
     @property
     def _texts(self) -> tuple[list[str], list[str]]:

@@ -45,12 +45,14 @@ def evaluated(question: Question, rung_model: RungModel) -> Cell:
     except FAILURES as error:
         answer = RungAnswer(why=str(error) or "Out of memory.")
     found = spread(answer.scores) if answer.scores else None
+    is_sure = answer.interval and all(map(math.isfinite, answer.interval))
     return Cell(
         rung=rung_model.rung.name,
         task=question.task.name,
         scores=[round(float(score), 4) for score in answer.scores],
         mean=None if found is None else round(float(found.mean), 4),
         sd=None if found is None or found.num < 2 else round(float(found.sd), 4),
+        interval=[round(float(bound), 4) for bound in answer.interval] if is_sure else None,
         num=answer.num,
         few_questions=0 < answer.num < FEW,
         why=answer.why,

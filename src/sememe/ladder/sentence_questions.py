@@ -4,15 +4,16 @@ On frozen vectors, every rung computes the vectors of the words of all rows once
 head is then trained on samples of the training rows, one per seed. N words, D dimensions.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import vstack
 
-from sememe import metrics
 from sememe.contract import KINDS
 from sememe.errors import InputError
 from sememe.examples.labelled.rows import AnswerRow, TagRow, TextRow
@@ -26,9 +27,11 @@ from sememe.ladder.reading import (
     Words,
     cut,
     given,
+    percent_bounds,
 )
 from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText
+from sememe.metrics import Interval, are_chinese, mean_bounds
 from sememe.metrics.baselines import (
     TFIDF,
     baselines_of,
@@ -36,6 +39,7 @@ from sememe.metrics.baselines import (
     majority_labels,
     majority_tags,
 )
+from sememe.metrics.by_name import METRICS, gold_of, interval_of
 
 HOW = "frozen vectors of words in their sentence, one linear head"
 _DRAWN = 0.75  # of the training rows, for each seed
@@ -47,6 +51,7 @@ class SentenceQuestion:
 
     kind: str
     metric: str
+    measure: str  # its name in METRICS
     penalty: float | None = None  # of the head, chosen by its first sample
 
     def __init__(
@@ -76,10 +81,22 @@ class SentenceQuestion:
         if reader is None:
             return RungAnswer(why=NO_VECTORS)
         train_X, test_X = self.features(reader, self.train), self.features(reader, self.test)
-        scores, self.penalty = [], None
+        scores, intervals, self.penalty = [], [], None
         for seed in range(1, self.seeds + 1):
-            scores.append(100 * self.score(train_X, self._drawn(seed), test_X))
-        return RungAnswer(scores, len(self.test))
+            said = self.predicted(train_X, self._drawn(seed), test_X)
+            scores.append(100 * self.score_of(said))
+            intervals.append(interval_of(self.measure, self.gold, said))
+        interval = percent_bounds(mean_bounds(intervals))
+        return RungAnswer(scores, len(self.test), interval=interval)
+
+    @cached_property
+    def gold(self) -> list[Any]:
+        """What is right for each test row."""
+        return gold_of(self.kind, self.test)
+
+    def score_of(self, said: Sequence[Any]) -> float:
+        """The score of predictions for the test rows, as a fraction."""
+        return METRICS[self.measure].score(self.gold, said, "")
 
     def usable(self, rows: Sequence[Any]) -> list[Any]:
         """The rows that this head can train on or predict."""
@@ -108,8 +125,8 @@ class SentenceQuestion:
         """The head's input for rows."""
 
     @abstractmethod
-    def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
-        """Train on the sampled rows; return accuracy, or F1."""
+    def predicted(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> list[Any]:
+        """Train on the sampled rows; predict the test rows."""
 
 
 def percents(scores: dict[str, float]) -> dict[str, float]:
@@ -136,25 +153,28 @@ def sizes_of(texts: Sequence[Words]) -> list[int]:
 class ClassifyQuestion(SentenceQuestion):
     """Which label does a text have? Uses the mean over its words."""
 
-    kind, metric = "classify", "accuracy"
+    kind, metric, measure = "classify", "accuracy", "accuracy"
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.labels = sorted({str(row.label) for row in self.train})
 
+    @cached_property
+    def gold(self) -> list[Any]:
+        """The label of each test row."""
+        return [str(row.label) for row in self.test]
+
     def baselines(self, train: Sequence[Any]) -> dict[str, float]:
         """Chance level, and the most frequent label."""
-        gold = [str(row.label) for row in self.test]
         return {
             "chance": 1 / len({row.label for row in self.train}),
-            "most frequent": metrics.accuracy(gold, majority_labels(train, self.test)),
+            "most frequent": self.score_of(majority_labels(train, self.test)),
         }
 
     def regression(self, train: Sequence[Any]) -> dict[str, float]:
         """Logistic regression on TF-IDF weights, unless no text has a word."""
-        gold = [str(row.label) for row in self.test]
         said = baselines_of(self.kind, train).predict(self.test)
-        return {TFIDF: metrics.accuracy(gold, said[TFIDF])} if TFIDF in said else {}
+        return {TFIDF: self.score_of(said[TFIDF])} if TFIDF in said else {}
 
     def features(self, reader: Reader, rows: Sequence[TextRow]) -> Any:
         """The mean over the words of each text."""
@@ -165,14 +185,13 @@ class ClassifyQuestion(SentenceQuestion):
         words = cut(texts, self.settings)
         return heads.pooled(read_words(reader, words), sizes_of(words))
 
-    def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
-        """The accuracy on the test rows."""
+    def predicted(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> list[Any]:
+        """The label of each test row."""
         numbers = {label: index for index, label in enumerate(self.labels)}
         classes = np.array([numbers[str(self.train[index].label)] for index in drawn])
         head = heads.fit_classes(train_X[drawn], classes, len(self.labels), self.penalty)
         self.penalty = head.penalty
-        said = [self.labels[index] for index in head.scores(test_X).argmax(1)]
-        return metrics.accuracy([str(row.label) for row in self.test], said)
+        return [self.labels[index] for index in head.scores(test_X).argmax(1)]
 
 
 class PairsQuestion(ClassifyQuestion):
@@ -189,7 +208,7 @@ class PairsQuestion(ClassifyQuestion):
 class TagQuestion(SentenceQuestion):
     """Which tag does each word have? Uses only its own vector, which may encode its context."""
 
-    kind, metric = "tag", "F1"
+    kind, metric, measure = "tag", "F1", "entity_f1"
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -205,25 +224,21 @@ class TagQuestion(SentenceQuestion):
 
     def baselines(self, train: Sequence[Any]) -> dict[str, float]:
         """The most frequent tag of each word."""
-        return {"most frequent tag of a word": self._f1(majority_tags(train, self.test))}
-
-    def _f1(self, said: Sequence[Sequence[str]]) -> float:
-        gold = [list(row.tags) for row in self.test]
-        return metrics.score_entities(gold, [list(own) for own in said]).overall.f1
+        return {"most frequent tag of a word": self.score_of(majority_tags(train, self.test))}
 
     def features(self, reader: Reader, rows: Sequence[TagRow]) -> Any:
         """One row per word."""
         return read_words(reader, [given(row.words, self.settings) for row in rows])
 
-    def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
-        """F1 over the entities of the test rows."""
+    def predicted(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> list[Any]:
+        """The tags of each test row."""
         own = np.concatenate(
             [np.arange(self._firsts[row], self._firsts[row] + self._sizes[row]) for row in drawn]
         )
         head = heads.fit_classes(train_X[own], self._classes[own], len(self.tags), self.penalty)
         self.penalty = head.penalty
         found = iter(head.scores(test_X).argmax(1).tolist())
-        return self._f1([[self.tags[next(found)] for _ in row.words] for row in self.test])
+        return [[self.tags[next(found)] for _ in row.words] for row in self.test]
 
 
 _REACHES = {"rarest": 8, "any": 3, "alike": 1}  # words on each side whose flags a word sees
@@ -244,16 +259,12 @@ class AnswerQuestion(SentenceQuestion):
 
     def baselines(self, train: Sequence[Any]) -> dict[str, float]:
         """The most frequent answer."""
-        return {"most frequent": self._f1(majority_answers(train, self.test))}
+        return {"most frequent": self.score_of(majority_answers(train, self.test))}
 
-    def _f1(self, said: Sequence[str]) -> float:
-        is_chinese = metrics.are_chinese([own.text for row in self.test for own in row.answers])
-        score = metrics.score_chinese_answer if is_chinese else metrics.score_answer
-        scores = [
-            score(text, [own.text for own in row.answers])
-            for text, row in zip(said, self.test, strict=True)
-        ]
-        return metrics.mean_answer_score(scores).f1
+    @property
+    def measure(self) -> str:  # type: ignore[override]
+        """F1 by SQuAD's rules, or by CMRC's for Chinese."""
+        return "cmrc_f1" if are_chinese(self.gold) else "squad_f1"
 
     def features(self, reader: Reader, rows: Sequence[AnswerRow]) -> tuple[list[Words], Any]:
         """The words of the passages, and the head's input for each."""
@@ -280,8 +291,8 @@ class AnswerQuestion(SentenceQuestion):
         found = vocabulary.find(word)
         return int(vocabulary.counts[found]) if found >= 0 else 0
 
-    def score(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> float:
-        """F1 of the most likely spans."""
+    def predicted(self, train_X: Any, drawn: np.ndarray, test_X: Any) -> list[Any]:
+        """The most likely span of each test row."""
         passages, rows_ND = train_X
         sizes = np.array(sizes_of(passages))
         firsts = np.cumsum(sizes) - sizes
@@ -298,7 +309,7 @@ class AnswerQuestion(SentenceQuestion):
             for side in (0, 1)
         ]
         longest = max(span[1] - span[0] for _, span in kept) + 1
-        return self._f1(self._said(test_X, ends, longest))
+        return self._said(test_X, ends, longest)
 
     def _said(self, test_X: Any, ends: Sequence[heads.Chooser], longest: int) -> list[str]:
         passages, rows_ND = test_X
@@ -351,6 +362,9 @@ _READER_RATE = 3e-3
 _LENGTHS = {"classify": 128, "pairs": 128, "tag": 128, "answer": 256}
 
 
+_UNKNOWN = Interval(math.nan, math.nan)
+
+
 class FinetunedQuestion:
     """A sentence task for which rungs are fine-tuned with the heads of sememe.tasks."""
 
@@ -370,12 +384,15 @@ class FinetunedQuestion:
         """Fine-tune the rung on the rows, once per seed, and score the test rows."""
         if rung.reader is None:
             return RungAnswer(why=NO_VECTORS)
-        own, scores = self.question, []
+        own, scores, intervals = self.question, [], []
         for seed in range(1, own.seeds + 1):
             task = KINDS[own.kind].cls()(rung.path, seed=seed, **self._options(rung))
             task.fit(self._train, dev=False, progress=rung.reporter)
-            scores.append(100 * float(task.evaluate(own.test).value))
-        return RungAnswer(scores, len(own.test))
+            found = task.evaluate(own.test)
+            scores.append(100 * float(found.value))
+            intervals.append(Interval(*found.interval) if found.interval else _UNKNOWN)
+        interval = percent_bounds(mean_bounds(intervals))
+        return RungAnswer(scores, len(own.test), interval=interval)
 
     def _options(self, rung: RungModel) -> dict[str, Any]:
         rate = {} if rung.is_contextual else {"learning_rate": _READER_RATE}

@@ -21,9 +21,11 @@ from sememe.ladder.reading import (
     RungModel,
     cut,
     given,
+    percent_bounds,
 )
 from sememe.ladder.results import Column
 from sememe.ladder.text import LadderText
+from sememe.metrics import proportion_interval
 from sememe.progress import FEW
 from sememe.vectors.search import unit_rows
 from sememe.vectors.wordvectors import WordVectors
@@ -81,7 +83,10 @@ class FileQuestion:
                 why="None of the words in the questions were in its text often enough."
             )
         details = {"asked": score.num_asked, "questions": score.num_questions}
-        return RungAnswer([100 * score.value], score.num_asked, details=details)
+        return RungAnswer(
+            [100 * score.value], score.num_asked, details=details,
+            interval=percent_bounds(score.interval),
+        )  # fmt: skip
 
 
 def file_questions(data: Sequence[str | Path] | None) -> list[FileQuestion]:
@@ -183,7 +188,10 @@ class BelongingQuestion:
             int(np.argmax([vectors[row.word] @ _mean(vectors, own) for own in row.choices])) == 0
             for row in self.rows
         ]
-        return RungAnswer([100 * float(np.mean(is_right))], len(self.rows))
+        return RungAnswer(
+            [100 * float(np.mean(is_right))], len(self.rows),
+            interval=percent_bounds(proportion_interval(sum(is_right), len(is_right))),
+        )  # fmt: skip
 
     def _vectors(self, reader: Reader) -> dict[str, np.ndarray]:
         """A unit vector for each word; contextual models read a word by itself."""

@@ -127,6 +127,11 @@ def mean_interval(
     )
 
 
+def mean_bounds(intervals: Sequence[Interval]) -> Interval:
+    """The mean of the bounds of several intervals, such as those of several seeds."""
+    return Interval(*(float(sum(own) / len(own)) for own in zip(*intervals, strict=True)))
+
+
 # Draws of a block of resamples take 4 bytes each: 2**22 of them are 16 MB.
 _PAIRED_BLOCK_VALUES = 1 << 22
 

@@ -1,19 +1,23 @@
-"""Scores of translations: BLEU and chrF by sacrebleu, each with its signature."""
+"""Scores of translations: BLEU and chrF by sacrebleu, each with its interval and signature."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from sememe.errors import InputError, MissingExtraError
+from sememe.metrics.comparison import Interval, redrawn_interval
 from sememe.text.characters import is_han
 
 Cutting = Literal["auto", "13a", "zh", "char", "intl", "none"]
 
 
 class TranslationScore(NamedTuple):
-    """A score between 0 and 100, and its signature, which others need to compare."""
+    """A score between 0 and 100, its signature, which others need to compare, and its interval."""
 
     value: float
     signature: str
+    interval: Interval  # 95 %, over the texts
 
 
 def bleu(
@@ -61,5 +65,13 @@ def _scored(
             "BLEU and chrF need sacrebleu: pip install 'sememe[neural]'."
         ) from None
     metric = getattr(metrics, name)(**options)
-    value = metric.corpus_score(list(translations), [list(references)]).score
-    return TranslationScore(float(value), str(metric.get_signature()))
+    given = list(translations), [list(references)]
+    value = metric.corpus_score(*given).score
+    # What each text adds to the score. sacrebleu's own bootstrap would change the signature.
+    counts_NK = np.array(metric._extract_corpus_statistics(*given), np.float64)
+
+    def of_sums(sums_RK: np.ndarray) -> np.ndarray:
+        return np.array([metric._compute_score_from_stats(own.tolist()).score for own in sums_RK])
+
+    interval = redrawn_interval(counts_NK, of_sums)
+    return TranslationScore(float(value), str(metric.get_signature()), interval)

@@ -159,7 +159,8 @@ def _table(set_name: str, results: dict[str, SensesResult]) -> ResultTable:
     one = first.of_set(set_name)[0]
     notes.append(
         "nearest: % of sentences whose nearest other one has the same sense, mean over words; "
-        f"intervals by bootstrap over words, seed {first.seed}; sememe {first.version}"
+        f"each model of one training (one seed); intervals by bootstrap over words (seed "
+        f"{first.seed}); sememe {first.version}"
     )
     return ResultTable(
         title=f"{set_name}: {one.num_words} words, {one.num_occurrences} sentences",

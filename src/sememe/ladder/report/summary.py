@@ -97,14 +97,22 @@ def corpus_text(corpus: Corpus) -> str:
 
 
 def spread_words(results: Results) -> str:
-    """What ± means."""
+    """What ± and the interval mean, and from how many trainings the scores are."""
     repeated = num_repetitions(results)
-    if not repeated:
-        return say("Each score was measured once, so there is no standard deviation.")
-    return say(
-        "Mean ± standard deviation over {times} repetitions; a score without ± was measured once.",
-        times=listed([str(number) for number in repeated], "or"),
-    )
+    told = [say("Each score was measured once, so there is no standard deviation.")]
+    if repeated:
+        told = [
+            say(
+                "Mean ± standard deviation over {times} repetitions; a score without ± was "
+                "measured once.",
+                times=listed([str(number) for number in repeated], "or"),
+            )
+        ]
+    if any(cell.interval for cell in results.cells):
+        told.append(say("Two bounds are the 95 % interval over the questions."))
+    if len(results.seeds) == 1:
+        told.append(say("Each model was trained once, with one seed."))
+    return joined(told, "{one} {other}")
 
 
 def task_facts(task: Column, results: Results) -> str:

@@ -285,6 +285,7 @@ class ShownCell(NamedTuple):
     footnote: int = 0
     mean: str = ""
     sd: str = ""
+    interval: str = ""
     share: float | None = None  # of its bar, from 0 to 100; ratios have no such scale
     told: str = ""  # tooltip
     is_best: bool = False
@@ -294,8 +295,9 @@ class ShownCell(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Mean ± standard deviation, with the mark of few questions."""
-        return self.mean + (f" ± {self.sd}" if self.sd else "") + FEW_MARK * self.is_few
+        """Mean ± standard deviation (interval), with the mark of few questions."""
+        between = f" ({self.interval})" if self.interval else ""
+        return self.mean + (f" ± {self.sd}" if self.sd else "") + FEW_MARK * self.is_few + between
 
 
 class ShownRow(NamedTuple):
@@ -366,12 +368,16 @@ def _shown_cell(cell: Cell, task: Column, is_best: bool, is_near: bool) -> Shown
     values = ", ".join(map(score, cell.scores))
     told = [say("{state}: {why}", state=plural(len(cell.scores), "score"), why=values)]
     told += [say("over {questions}", questions=plural(cell.num, "question"))] * bool(cell.num)
+    between = [score(bound) for bound in cell.interval or ()]
+    if between:
+        told.append(say("95 % interval: {low} to {high}", low=between[0], high=between[1]))
     told += [say("best of its column")] * is_best
     told += [say("within one standard deviation of the best")] * is_near
     told += [say("not above the best baseline")] * is_below
     return ShownCell(
         mean=score(cell.mean),
         sd=score(cell.sd) if has_spread(cell) else "",
+        interval=" – ".join(between),
         share=min(max(cell.mean or 0.0, 0.0), 100.0) if task.unit == "%" else None,
         told=joined(told, "{one}; {other}"),
         is_best=is_best,

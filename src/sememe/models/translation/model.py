@@ -4,6 +4,7 @@ model = sememe.Transformer(preset="small", epochs=30).fit("train.en", "train.de"
 model.translate("A dog runs.")
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -137,16 +138,20 @@ class Translator(LanguageModel):
         cutting: Cutting = "auto",
         lowercase: bool | None = None,
     ) -> dict[str, Any]:
-        """BLEU and chrF with their signatures; case is ignored if the model ignores it."""
+        """BLEU and chrF, each with its signature and its 95 % interval over the texts.
+
+        Case is ignored if the model ignores it.
+        """
         lowercase = self.training.lowercase if lowercase is None else lowercase
         by_words = bleu(written, references, lowercase=lowercase, cutting=cutting)
         by_characters = chrf(written, references, lowercase=lowercase)
-        return {
-            "bleu": by_words.value,
-            "bleu_signature": by_words.signature,
-            "chrf": by_characters.value,
-            "chrf_signature": by_characters.signature,
-        }
+        scores: dict[str, Any] = {}
+        for name, found in (("bleu", by_words), ("chrf", by_characters)):
+            is_known = all(map(math.isfinite, found.interval))
+            scores[name] = found.value
+            scores[f"{name}_interval"] = list(found.interval) if is_known else None
+            scores[f"{name}_signature"] = found.signature
+        return scores
 
     def evaluate(
         self,
