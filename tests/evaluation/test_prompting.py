@@ -55,6 +55,8 @@ def test_a_gpt_that_knows_the_pattern_is_above_chance(reader):
         reader, train, held_out, shots=(0, 1, 2), template=PATTERN, seeds=(1, 2), device="cpu"
     )
     assert found.score("chance").accuracy == 0.5
+    beside = found.score("TF-IDF + logistic regression")  # which learns from all 40 rows
+    assert beside.accuracy > 0.9 and beside.interval.low <= beside.accuracy
     for shots in (0, 1, 2):
         for name in (f"{shots}-shot", f"{shots}-shot, calibrated"):
             score = found.score(name)

@@ -41,7 +41,7 @@ from sememe.metrics import (
     mean_interval,
     spread,
 )
-from sememe.metrics.baselines import majority_labels
+from sememe.metrics.baselines import TFIDF, baselines_of, majority_labels
 from sememe.metrics.by_name import said_of
 from sememe.models.registry import opened
 from sememe.progress import SILENT, Reporter
@@ -284,7 +284,8 @@ class PromptResult:
         notes = [
             "label words: " + ", ".join(f"{label} = {word}" for label, word in self.words.items()),
             f"{self.num_rows:,} of {self.num_given:,} rows; {self.num_cut:,} texts of prompts were "
-            f"cut; {len(self.seeds)} choices of examples; sememe {self.version}",
+            f"cut; {len(self.seeds)} choices of examples, one model (one seed); 95 % intervals "
+            f"over the rows; sememe {self.version}",
         ]
         headings = ["", "accuracy", "95 % interval", "± over examples", "macro F1"]
         return str(ResultTable(title="", headings=headings, rows=rows, notes=notes))
@@ -330,7 +331,7 @@ def evaluate_prompts(
     reporter.note("Label words: " + ", ".join(f"{own} = {word}" for own, word in chosen.items()))
     prompter = Prompter(known, chosen, shape)
     gold = [str(row.label) for row in rows]
-    scores = _baselines(learned, rows, gold, labels)
+    scores = _baselines(task, learned, rows, gold, labels)
     prompts: dict[int, str] = {}
     if against is not None:
         judge = opened(against, device=device, able="predict")
@@ -403,18 +404,23 @@ def _sample(prompter: Prompter, examples: Sequence[TextRow], row: TextRow) -> st
 
 
 def _baselines(
-    train: Sequence[TextRow], rows: Sequence[TextRow], gold: list[str], labels: list[str]
-) -> list[PromptScore]:
+    task: Task, train: Sequence[TextRow], rows: Sequence[TextRow], gold: list[str],
+    labels: list[str],
+) -> list[PromptScore]:  # fmt: skip
+    """Chance, the most frequent label, and logistic regression that learns from all rows."""
     chance = 1 / len(labels)
     # Every label is as likely for every row: precision of a label is its share, recall is chance.
     shares = [gold.count(label) / len(gold) for label in labels]
     f1 = float(np.mean([2 * p * chance / (p + chance) for p in shares if p] or [math.nan]))
+    regression = baselines_of(task, train).predict(rows).get(TFIDF)
+    said = [] if regression is None else [list(map(str, regression))]
     return [
         PromptScore(
             system="chance", accuracies=(chance,), macro_f1s=(f1,),
             interval=Interval(math.nan, math.nan),
         ),
         _score("majority", [majority_labels(train, rows)], gold, labels),
+        *(_score(TFIDF, [own], gold, labels) for own in said),
     ]  # fmt: skip
 
 
