@@ -3,9 +3,11 @@
 import os
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from ray_nodes import lose, wait_for
 
 import sememe
 from sememe.cluster.connection import nodes_of
@@ -22,8 +24,20 @@ TEXTS = [f"the old king {i % 7} lives by the sea {i % 11} times" for i in range(
 PARTS = [TEXTS[start : start + 20] for start in range(0, len(TEXTS), 20)]
 
 
-def executor() -> RayTasks:
-    return RayTasks(ray, lambda: nodes_of(ray))
+@pytest.fixture
+def spread(nodes):
+    """Let the work of a block run on the cluster; its workers end with the test."""
+    made: list[RayTasks] = []
+
+    @contextmanager
+    def spread():
+        made.append(RayTasks(ray, lambda: nodes_of(ray)))
+        with running_on(made[-1]):
+            yield
+
+    yield spread
+    for own in made:
+        own.close()
 
 
 def slowly(model, part):
@@ -37,26 +51,27 @@ def slowly(model, part):
     }
 
 
-def test_vectors_are_those_of_one_process_though_a_node_dies(nodes, golden, tmp_path):
+def node_of(part) -> str:
+    return part["node"].tobytes().decode()
+
+
+def test_vectors_are_those_of_one_process_though_a_node_dies(
+    nodes, doomed, spread, golden, tmp_path
+):
     work = OnModel(ModelAt(str(golden / "bert")), slowly)
     expected = [own["rows"] for own in computed(work, PARTS)]
-    doomed = nodes.add_node(num_cpus=1)
-    used = executor()
-    assert used.num_tasks == 3
     on_doomed = 0
-    with running_on(used):  # its worker may start long after the others
-        for _ in range(20):
-            used_nodes = {own["node"].tobytes().decode() for own in computed(work, PARTS)}
-            if doomed.node_id in used_nodes:
-                break
     found: list[dict[str, np.ndarray]] = []
-    with running_on(used), keeping(tmp_path / "parts", resume=False):
-        for own in computed(work, PARTS):
-            found.append(own)
-            if own["node"].tobytes().decode() == doomed.node_id:
-                on_doomed += 1
-                if on_doomed == 1:  # its worker has other parts by now
-                    nodes.remove_node(doomed, allow_graceful=False)
+    with spread():
+        # Its worker may start long after the others.
+        wait_for(lambda: doomed.node_id in {*map(node_of, computed(work, PARTS[:9]))})
+        with keeping(tmp_path / "parts", resume=False):
+            for own in computed(work, PARTS):
+                found.append(own)
+                if node_of(own) == doomed.node_id:
+                    on_doomed += 1
+                    if on_doomed == 1:  # its worker has other parts by now
+                        lose(nodes, doomed)
     assert 1 <= on_doomed < len(PARTS) // 2
     assert len(found) == len(PARTS)
     differences = [
@@ -67,9 +82,9 @@ def test_vectors_are_those_of_one_process_though_a_node_dies(nodes, golden, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_worker_opens_the_model_once(nodes, golden):
+def test_each_worker_opens_the_model_once(spread, golden):
     work = OnModel(ModelAt(str(golden / "bert")), slowly)
-    with running_on(executor()):
+    with spread():
         found = [
             int(own["process"][0]) for parts in (PARTS[:6], PARTS[6:12])
             for own in computed(work, parts)
@@ -77,11 +92,11 @@ def test_each_worker_opens_the_model_once(nodes, golden):
     assert len({*found}) <= 2
 
 
-def test_an_index_and_its_evaluation_are_those_of_one_process(nodes, golden, tmp_path):
+def test_an_index_and_its_evaluation_are_those_of_one_process(spread, golden, tmp_path):
     rows = [{"id": str(n), "text": text} for n, text in enumerate(TEXTS)]
     model = golden / "bert"
     one = sememe.Search.build(rows, model, folder=tmp_path / "one")
-    with running_on(executor()):
+    with spread():
         many = sememe.Search.build(rows, model, folder=tmp_path / "many")
     a, b = (np.load(tmp_path / name / "vectors.npy") for name in ("one", "many"))
     assert float(np.abs(a - b).max()) < 1e-6
@@ -89,25 +104,25 @@ def test_an_index_and_its_evaluation_are_those_of_one_process(nodes, golden, tmp
     assert [hit.id for hit in one.search(query)] == [hit.id for hit in many.search(query)]
     words = golden / "skipgram" if (golden / "skipgram").exists() else model
     opened = sememe.load(words)
-    with running_on(executor()):
-        spread = np.concatenate([*embed_parts(opened, PARTS)])
-    assert np.abs(spread - np.concatenate([*embed_parts(opened, PARTS)])).max() < 1e-6
+    with spread():
+        found = np.concatenate([*embed_parts(opened, PARTS)])
+    assert np.abs(found - np.concatenate([*embed_parts(opened, PARTS)])).max() < 1e-6
 
 
-def test_predictions_are_those_of_one_process(nodes, golden, tmp_path):
+def test_predictions_are_those_of_one_process(spread, golden, tmp_path):
     path = tmp_path / "rows.tsv"
     path.write_text("text\tlabel\n" + "".join(f"{text}\troyal\n" for text in TEXTS))
     task = sememe.load(golden / "classify", able="predict")
     label = task.labels[0]
     path.write_text(path.read_text().replace("\troyal", f"\t{label}"))
     one, scores = [*task.predict_stream(path)], task.evaluate(path)
-    with running_on(executor()):
-        many, spread = [*task.predict_stream(path)], task.evaluate(path)
+    with spread():
+        many, found = [*task.predict_stream(path)], task.evaluate(path)
     assert [row.prediction for row in one] == [row.prediction for row in many]
-    assert scores.metrics == spread.metrics
+    assert scores.metrics == found.metrics
 
 
-def test_errors_of_workers_are_told_once(nodes, golden):
+def test_errors_of_workers_are_told_once(spread, golden):
     def fails(model, part):
         raise RuntimeError("a fault")
 
@@ -115,7 +130,7 @@ def test_errors_of_workers_are_told_once(nodes, golden):
         os._exit(1)
 
     words = ModelAt(str(golden / "counts"))
-    with running_on(executor()):
+    with spread():
         with pytest.raises(ClusterError, match="a fault"):
             list(computed(OnModel(words, fails), PARTS))
         with pytest.raises(SememeError, match="no-such-model"):

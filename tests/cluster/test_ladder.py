@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from ray_nodes import lose
 
 from sememe.cluster.connection import nodes_of
 from sememe.cluster.tasks import RayTasks
@@ -48,10 +49,9 @@ def scores(results):
     return {(cell.rung, cell.task): cell.mean for cell in results.cells}
 
 
-def test_scores_are_those_of_one_machine_though_a_node_dies(nodes, corpus, tmp_path):
+def test_scores_are_those_of_one_machine_though_a_node_dies(nodes, doomed, corpus, tmp_path):
     one = Ladder(**OPTIONS).run(corpus, out=tmp_path / "one", progress=View(quiet=True))
-    doomed = nodes.add_node(num_cpus=1)
-    view = Watching(lambda: nodes.remove_node(doomed, allow_graceful=False))
+    view = Watching(lambda: lose(nodes, doomed))
     with running_on(RayTasks(ray, lambda: nodes_of(ray))):
         many = Ladder(**OPTIONS).run(corpus, out=tmp_path / "many", progress=view)
     assert view.act is None

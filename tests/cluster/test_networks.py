@@ -7,21 +7,26 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
+from ray_nodes import PATIENCE_S, is_alive, lose, processes_below, wait_for
+
+from sememe import BERT
 from sememe.cluster.connection import Node
 from sememe.cluster.networks import Share, _Shown, fit_on_workers, share_of
 from sememe.errors import InputError, OptionError
 from sememe.progress import Reporter
+from sememe.storage.checkpoints import Checkpoints
 
 GB = 10**9
 ONE, TWO = Node("a", "10.0.0.1", 4, 0, GB), Node("b", "10.0.0.2", 4, 0, GB)
@@ -69,26 +74,6 @@ def test_what_workers_tell_is_shown_here():
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory):
-    """A cluster of two nodes with one core each."""
-    ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_raylet_start_wait_time_s", "120")
-        patch.setenv("SEMEME_CACHE", str(tmp_path_factory.mktemp("cache")))
-        made = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-        )
-        made.add_node(num_cpus=1)
-        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-        yield made
-        ray.shutdown()
-        made.shutdown()
-
-
-@pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
     lines = (f"the man of town{i % 31} read book{i % 17} . he slept in room{i % 7} !\n\n"
@@ -97,10 +82,8 @@ def corpus(tmp_path_factory) -> str:
     return str(path)
 
 
-def bert(**options):
-    from sememe import BERT
-
-    return BERT(
+def bert(kind=BERT, **options):
+    return kind(
         "tiny", num_layers=2, width=32, num_heads=2, vocab_size=300, length=32,
         workers=1, device="cpu", checkpoint_minutes=0.01, evaluate_batches=3,
         **{"steps": 200, "batch_size": 8} | options,
@@ -121,6 +104,49 @@ def train_on(corpus: str, out: Path, model=None) -> tuple[object, str]:
     return model, stream.getvalue()
 
 
+class WaitingBERT(BERT):
+    """A BERT whose training waits after its first checkpoint, until the test has acted."""
+
+    acted: Path
+
+    def fit(self, corpus, **options):
+        write, acted = Checkpoints.write, self.acted
+
+        @contextmanager
+        def writing(checkpoints, step):
+            with write(checkpoints, step) as folder:
+                yield folder
+            while not acted.exists():
+                time.sleep(0.05)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Checkpoints, "write", writing)
+            return super().fit(corpus, **options)
+
+
+def train_until(
+    act: Callable[[], None], corpus: str, out: Path, place: Path, **options: Any
+) -> tuple[object, str]:
+    """Train on the cluster, and act after the first checkpoint while the training waits."""
+    import ray
+
+    # The workers cannot import this file: they are sent the class.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    model = bert(WaitingBERT, **options)
+    model.acted = place / "acted"
+
+    def watch() -> None:
+        wait_for(Path(f"{out}.checkpoints/latest.json").exists)
+        act()
+        model.acted.touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(watch)
+        found = train_on(corpus, out, model)
+        acting.result()
+    return found
+
+
 def assert_same(found, expected) -> None:
     for name in ("loss", "masked_loss", "validation_loss", "step", "tokens"):
         ours, theirs = ([own[name] for own in model.history if name in own]
@@ -130,50 +156,17 @@ def assert_same(found, expected) -> None:
 
 def workers_of(process_id: int) -> list[int]:
     """The training workers among the descendants of a process."""
-    parents, found = {}, []
-    for place in Path("/proc").iterdir():
-        try:
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
-            parents[int(place.name)] = int(fields[1])
-            if "RayTrainWorker" in (place / "cmdline").read_text():
-                found.append(int(place.name))
-        except (OSError, ValueError):
-            continue
-
-    def is_ours(one: int) -> bool:
-        while one in parents and one != process_id:
-            one = parents[one]
-        return one == process_id
-
-    return [one for one in found if is_ours(one)]
-
-
-def after_a_checkpoint(out: Path, act: Callable[[], None]) -> threading.Thread:
-    def watch() -> None:
-        deadline = time.monotonic() + 900
-        while not Path(f"{out}.checkpoints/latest.json").exists():
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.05)
-        act()
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    return thread
+    return processes_below(process_id, "RayTrainWorker")
 
 
 @pytest.mark.slow
-def test_a_worker_killed_while_bert_trains_changes_nothing(nodes, corpus, alone, tmp_path):
-    killed = []
-
+def test_a_worker_killed_while_bert_trains_changes_nothing(
+    nodes, corpus, alone, tmp_path, tmp_path_factory
+):
     def kill() -> None:
-        killed.append(workers_of(os.getpid())[-1])
-        os.kill(killed[0], signal.SIGKILL)
+        os.kill(workers_of(os.getpid())[-1], signal.SIGKILL)
 
-    thread = after_a_checkpoint(tmp_path / "out", kill)
-    model, told = train_on(corpus, tmp_path / "out")
-    thread.join()
-    assert killed
+    model, told = train_until(kill, corpus, tmp_path / "out", tmp_path_factory.mktemp("place"))
     assert "A worker was lost" in told
     assert "Resuming at step" in told
     assert_same(model, alone)
@@ -196,41 +189,46 @@ def test_options_that_cannot_be_trained_are_refused_before_a_worker_starts(nodes
 
 
 @pytest.mark.slow
-def test_a_lost_node_leaves_fewer_workers_and_the_same_losses(nodes, corpus, alone, tmp_path):
-    import ray
-
+def test_a_lost_node_leaves_fewer_workers_and_the_same_losses(
+    nodes, corpus, alone, tmp_path, tmp_path_factory
+):
     (other,) = nodes.worker_nodes
-    thread = after_a_checkpoint(
-        tmp_path / "out", lambda: nodes.remove_node(other, allow_graceful=False)
-    )
+
+    def lose_one() -> None:
+        lose(nodes, other)
+        wait_for(lambda: not is_alive(other))
+
     # The weights of two workers are divided, and one resumes them.
-    model, told = train_on(corpus, tmp_path / "out", bert(sharding="full"))
-    thread.join()
-    assert sum(own["Alive"] for own in ray.nodes()) == 1
+    place = tmp_path_factory.mktemp("place")
+    model, told = train_until(lose_one, corpus, tmp_path / "out", place, sharding="full")
     assert "number of workers: 1." in told
     assert_same(model, alone)
     assert [own.name for own in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_the_command_and_its_cluster(corpus, tmp_path):
-    out, left = tmp_path / "out", {*Path(tempfile.gettempdir()).glob("sememe-ray-*")}
+def test_ctrl_c_stops_the_command_and_its_cluster(corpus, tmp_path, own_tmp):
+    out = tmp_path / "out"
     plain = [
         sys.executable, "-m", "sememe", "train", "bert", corpus, "--out", str(out), "--steps",
         "100000", "--num-layers", "2", "--width", "32", "--num-heads", "2", "--vocab-size", "300",
         "--length", "32", "--batch-size", "8", "--checkpoint-minutes", "0.02",
     ]  # fmt: skip
-    environment = os.environ | {"SEMEME_CACHE": str(tmp_path / "cache")}
+    environment = os.environ | {"SEMEME_CACHE": str(tmp_path / "cache"), "TMPDIR": str(own_tmp)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen([*plain, "--cluster", "local"], env=environment, **pipes)
-    after_a_checkpoint(out, lambda: process.send_signal(signal.SIGINT)).join()
     try:
-        told, _ = process.communicate(timeout=900)
+        pointer = Path(f"{out}.checkpoints/latest.json")
+        wait_for(lambda: pointer.exists() or process.poll() is not None)
+        workers = workers_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
     assert process.returncode == 130, told
     assert "Saved step" in told
     assert "--resume" in told
-    assert not workers_of(process.pid)
-    assert {*Path(tempfile.gettempdir()).glob("sememe-ray-*")} <= left
+    assert workers
+    wait_for(lambda: not any(Path(f"/proc/{own}").exists() for own in workers))
+    assert not list(own_tmp.glob("sememe-ray-*"))
     assert sorted(own.name for own in tmp_path.iterdir()) == ["cache", "out.checkpoints"]

@@ -4,14 +4,14 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ray_nodes import PATIENCE_S, wait_for
 
 from sememe.cluster.connection import nodes_of
 from sememe.cluster.tasks import RayTasks
@@ -84,34 +84,33 @@ def test_counts_of_two_nodes_are_those_of_one_process(nodes, corpus, tmp_path, m
     assert (tmp_path / "one.arpa").read_text() == (tmp_path / "many.arpa").read_text()
 
 
-def test_a_corpus_in_an_object_store_is_read_by_the_nodes(s3, nodes, corpus, tmp_path):
-    s3.pipe_file("bucket/own/corpus.txt", corpus.read_bytes())
+def test_a_node_killed_while_counting_changes_nothing(
+    nodes, doomed, corpus, tmp_path, tmp_path_factory
+):
     one = build(corpus, tmp_path / "one")
-    many = build("s3://bucket/own/*.txt", tmp_path / "many", executor())
-    assert one.manifest["files"] == many.manifest["files"]
-    again = build("s3://bucket/own/*.txt", tmp_path / "many")
-    assert again.manifest == many.manifest
+    met, doomed_id = tmp_path_factory.mktemp("marks") / "met", doomed.node_id
 
-
-def test_a_node_killed_while_counting_changes_nothing(nodes, corpus, tmp_path):
-    one = build(corpus, tmp_path / "one")
-    doomed = nodes.add_node(num_cpus=1)
-
-    class Slowly(RayTasks):
-        """Tasks that take long enough to be met by the kill."""
+    class Waiting(RayTasks):
+        """Tasks that wait until one of them runs on the doomed node, which ends while it waits."""
 
         def map(self, work, items):
-            def slowly(item):
-                time.sleep(0.2)
+            def waiting(item):
+                if ray.get_runtime_context().get_node_id() == doomed_id:
+                    met.touch()
+                    time.sleep(PATIENCE_S)
+                while not met.exists():
+                    time.sleep(0.05)
                 return work(item)
 
-            return super().map(slowly, items)
+            return super().map(waiting, items)
 
-    killer = threading.Timer(2.0, lambda: nodes.remove_node(doomed, allow_graceful=False))
-    killer.start()
-    many = build(corpus, tmp_path / "many", Slowly(ray, partial(nodes_of, ray)), size=30_000)
-    killer.join()
-    assert len(nodes_of(ray)) == 2
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(
+            lambda: wait_for(met.exists) and nodes.remove_node(doomed, allow_graceful=False)
+        )
+        many = build(corpus, tmp_path / "many", Waiting(ray, partial(nodes_of, ray)), size=30_000)
+    ended.result()
+    wait_for(lambda: len(nodes_of(ray)) == 2)
     assert files_of(one.path) == files_of(many.path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "many", "one"]
 
@@ -136,11 +135,10 @@ def test_errors_of_tasks_are_told_here(nodes, tmp_path):
         list(executor().map(fails, [1]))
 
 
-def test_the_command_on_a_local_cluster(tmp_path):
+def test_the_command_on_a_local_cluster(tmp_path, own_tmp):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("".join(f"one two three{i % 9} four. five six!\n" for i in range(3_000)))
-    environment = os.environ | {"SEMEME_CACHE": str(tmp_path / "cache")}
-    left = {*Path(tempfile.gettempdir()).glob("sememe-ray-*")}
+    environment = os.environ | {"SEMEME_CACHE": str(tmp_path / "cache"), "TMPDIR": str(own_tmp)}
 
     def run(*words: str) -> str:
         command = [sys.executable, "-m", "sememe", *words]
@@ -162,4 +160,4 @@ def test_the_command_on_a_local_cluster(tmp_path):
     found = json.loads(run("cluster", "status", "--cluster", "local", "--json"))
     assert len(found) == 1
     assert found[0]["cores"] >= 1
-    assert {*Path(tempfile.gettempdir()).glob("sememe-ray-*")} <= left
+    assert not list(own_tmp.glob("sememe-ray-*"))

@@ -4,41 +4,28 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 
 import numpy as np
 import pytest
+from ray_nodes import lose, wait_for
 
 from sememe import Counts, FastText, GloVe, TextSettings, Word2Vec
+from sememe.cluster import team
 from sememe.cluster.connection import nodes_of
 from sememe.cluster.tasks import RayTasks
-from sememe.errors import OptionError
+from sememe.errors import ClusterError, OptionError
 from sememe.executor import Threads, running_on
 from sememe.models.static import together
+from sememe.teams import Layout, LostMembersError
 from sememe.tokens.caching import open_or_build
 
 ray = pytest.importorskip("ray")
-from ray.cluster_utils import Cluster
 
 pytestmark = pytest.mark.slow
+# Classes of this file go to the workers as code: they cannot import it.
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 OPTIONS = {"dim": 16, "min_count": 1, "workers": 1, "epochs": 3}
-
-
-@pytest.fixture
-def nodes(monkeypatch, tmp_path):
-    """A cluster of two nodes with one core each."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "120")
-    made = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "include_dashboard": False},
-    )
-    made.add_node(num_cpus=1)
-    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-    yield made
-    ray.shutdown()
-    made.shutdown()
 
 
 @pytest.fixture
@@ -58,6 +45,16 @@ def store(tmp_path):
 
 def on_ray(num: int, notes=None) -> RayTasks:
     return RayTasks(ray, partial(nodes_of, ray), num, [].append if notes is None else notes.append)
+
+
+class Member:
+    """A member of a team that knows where it is."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def node(self):
+        return ray.get_runtime_context().get_node_id()
 
 
 def fit(kind, store, executor=None, **options):
@@ -105,9 +102,10 @@ def test_counts_of_two_nodes_are_those_of_one_process(nodes, store):
 
 
 @pytest.mark.parametrize("kind", [Word2Vec, GloVe])
-def test_a_node_killed_while_training_changes_nothing(nodes, store, tmp_path, monkeypatch, kind):
+def test_a_node_killed_while_training_changes_nothing(
+    nodes, doomed, store, tmp_path, monkeypatch, kind
+):
     expected = fit(kind, store, Threads(3))
-    doomed = nodes.add_node(num_cpus=1)
     notes: list[str] = []
     killed = threading.Event()
     advance = together.JointRun.step
@@ -116,7 +114,7 @@ def test_a_node_killed_while_training_changes_nothing(nodes, store, tmp_path, mo
         """A step, before the second of which a node dies."""
         if self._since and not killed.is_set():
             killed.set()
-            nodes.remove_node(doomed, allow_graceful=False)
+            lose(nodes, doomed)
         advance(self, *arguments)
 
     monkeypatch.setattr(together.JointRun, "step", step)
@@ -129,6 +127,24 @@ def test_a_node_killed_while_training_changes_nothing(nodes, store, tmp_path, mo
     assert not ray.util.list_named_actors()
 
 
+def test_members_have_their_memory_to_themselves(nodes, doomed, monkeypatch):
+    monkeypatch.setattr(team, "_PATIENCE_S", 2.0)
+    memory = int(0.6 * min(node.memory for node in nodes_of(ray)))
+    free = ray.available_resources()["memory"]
+    own = on_ray(3).team(Member, Layout(3, 1, memory))
+    try:
+        wait_for(lambda: ray.available_resources()["memory"] <= free - 3 * memory)
+        (number,) = (n for n, node in enumerate(own.ask("node")) if node == doomed.node_id)
+        lose(nodes, doomed)
+        with pytest.raises(LostMembersError):
+            own.ask("node")
+        # Cores can be shared by members, memory cannot.
+        with pytest.raises(ClusterError, match="no room for 3 workers"):
+            own.replace([number])
+    finally:
+        own.close()
+
+
 def test_more_workers_than_cores_are_refused(nodes, store):
     with pytest.raises(OptionError, match=r"2 workers .* not for 9"):
         fit(Word2Vec, store, on_ray(9))
@@ -136,13 +152,13 @@ def test_more_workers_than_cores_are_refused(nodes, store):
         on_ray(1).layout(1, 10**15)
 
 
-def test_a_killed_training_resumes(tmp_path):
+def test_a_killed_training_resumes(tmp_path, own_tmp):
     """The command on a cluster, killed after its first checkpoint, and resumed."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text(
         "".join(f"the node{i % 97} saw n{i % 500} in cafe{i % 13}\n" for i in range(40_000))
     )
-    environment = os.environ | {"SEMEME_CACHE": str(tmp_path / "cache")}
+    environment = os.environ | {"SEMEME_CACHE": str(tmp_path / "cache"), "TMPDIR": str(own_tmp)}
     command = [
         sys.executable, "-m", "sememe", "train", "word2vec", str(corpus), "--cluster", "local",
         "--num-workers", "2", "--dim", "16", "--epochs", "40", "--workers", "1",
@@ -158,14 +174,15 @@ def test_a_killed_training_resumes(tmp_path):
 
     begun = subprocess.Popen([*command, "--out", str(tmp_path / "two")], env=environment)
     pointer = tmp_path / "two.checkpoints" / "latest.json"
-    while not pointer.exists() and begun.poll() is None:
-        time.sleep(0.05)
+    wait_for(lambda: pointer.exists() or begun.poll() is not None)
     begun.kill()
     begun.wait()
     assert pointer.exists()
+    assert list(own_tmp.glob("sememe-ray-*"))
     told = run("--out", str(tmp_path / "two"), "--resume")
     assert "Resuming" in told
     run("--out", str(tmp_path / "one"))
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
     assert not (tmp_path / "two.checkpoints").exists()
+    assert not list(own_tmp.glob("sememe-ray-*"))

@@ -84,6 +84,24 @@ def test_what_killed_processes_left_goes(tmp_path: Path, dead_mark: str) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["map.png", "model", *kept])
 
 
+def test_a_scratch_folder_goes_though_a_lost_task_still_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[Path] = []
+    remove = os.rmdir
+
+    def rmdir(path: Any, **options: Any) -> None:
+        if not late:  # the folder is empty, and about to go
+            late.append(scratch / "late.txt")
+            late[0].touch()
+        remove(path, **options)
+
+    with folder.scratch_folder(tmp_path, "own") as scratch:
+        monkeypatch.setattr(os, "rmdir", rmdir)
+    assert late
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_lost_between_two_renames_is_found_again(tmp_path: Path, dead_mark: str) -> None:
     save(tmp_path / "model", "old")
     (tmp_path / "model").rename(tmp_path / f".model.old-{dead_mark}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -23,9 +22,17 @@ from sememe.errors import ClusterError, MissingExtraError, OptionError
 from sememe.executor import running_on
 from sememe.machine import available_cores, cache_dir, torchrun_ranks
 from sememe.progress import SILENT, Reporter
-from sememe.storage.folder import scratch_mark
+from sememe.storage.folder import is_left_over, remove_folder, scratch_mark
 
 LOCAL, AUTO, _PREFIX = "local", "auto", "ray://"
+_FOLDER, _OWNER = "sememe-ray-", "owner-"
+# Ray reports its use over the network, and gives a busy machine 30 to 60 seconds for each start.
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_gcs_server_port_wait_time_s": "120",
+    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_worker_register_timeout_seconds": "300",
+}
 _GB = 1e9
 _LONGEST_PLACE = 24
 
@@ -62,9 +69,8 @@ def connected(address: str) -> Iterator[Any]:
     machine is a node of.
     """
     check_address(address)
-    # Ray reports its use over the network, and gives a busy machine 30 seconds to start.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -74,16 +80,14 @@ def connected(address: str) -> Iterator[Any]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     folder = None
     if address == LOCAL:
-        # Where Ray has its sockets and logs. The path of a socket has 107 bytes at most.
-        place = gettempdir() if len(gettempdir()) <= _LONGEST_PLACE else "/tmp"
-        folder = mkdtemp(prefix="sememe-ray-", dir=place)
-        options |= {"address": LOCAL, "num_cpus": available_cores(), "_temp_dir": folder}
+        folder = _new_folder()
+        options |= {"address": LOCAL, "num_cpus": available_cores(), "_temp_dir": str(folder)}
         options["include_dashboard"] = False
     else:
         options["address"] = address
     try:
         try:
-            ray.init(**options)
+            _start(ray, options)
         except Exception as error:  # of many kinds: no cluster, another version, no answer
             raise ClusterError(
                 f"The cluster {address} cannot be reached: {first_line(error)}. Start one with "
@@ -93,7 +97,30 @@ def connected(address: str) -> Iterator[Any]:
     finally:
         ray.shutdown()
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
+
+
+def _start(ray: Any, options: dict[str, Any]) -> None:
+    """Connect to a cluster; a local one that Ray has given up starting is started once more."""
+    try:
+        ray.init(**options)
+    except Exception:
+        if options["address"] != LOCAL:
+            raise
+        ray.shutdown()
+        ray.init(**options)
+
+
+def _new_folder() -> Path:
+    """A folder for the sockets and logs of Ray; those of killed processes are removed."""
+    # The path of a socket has 107 bytes at most, so the mark of this process is a file.
+    place = Path(gettempdir() if len(gettempdir()) <= _LONGEST_PLACE else "/tmp")
+    for mark in place.glob(f"{_FOLDER}*/{_OWNER}*"):
+        if is_left_over(mark.name):
+            remove_folder(mark.parent)
+    folder = Path(mkdtemp(prefix=_FOLDER, dir=place))
+    (folder / f"{_OWNER}{scratch_mark()}").touch()
+    return folder
 
 
 def nodes_of(ray: Any) -> list[Node]:

@@ -99,22 +99,42 @@ class RayTeam:
     def _begin(self, members: Sequence[int], *, is_again: bool = False) -> None:
         for number in members:
             self._members[number] = self._actor(self._layout.threads)
+        is_first = True
+        while waiting := self._without_place(members):
+            if is_again:
+                self._check_room()
+            if is_first and is_again:
+                # Nodes are fewer than before: a member shares the cores of another one.
+                for number in waiting:
+                    self._end(number)
+                    self._members[number] = self._actor(0)
+            elif is_first:
+                self._note(f"Waiting for the cores of {len(waiting)} workers; other work has them.")
+            is_first = False
+        self._results([self._members[number].make.remote(self._make, number) for number in members])
+
+    def _without_place(self, members: Sequence[int]) -> list[int]:
+        """The members that have no process after some time."""
         calls = {self._members[number].answer.remote(): number for number in members}
         waiting: list[Any] = list(calls)
         _, waiting = self._ray.wait(waiting, num_returns=len(waiting), timeout=_PATIENCE_S)
-        if waiting and not is_again:
-            self._note(f"Waiting for the cores of {len(waiting)} workers; other work has them.")
-        elif waiting:
-            # Nodes are fewer than before: a member shares the cores of another one.
-            for call in waiting:
-                self._end(calls[call])
-                self._members[calls[call]] = self._actor(0)
-        self._results([self._members[number].make.remote(self._make, number) for number in members])
+        return [calls[call] for call in waiting]
+
+    def _check_room(self) -> None:
+        """Raise an error if the nodes that are left have not the memory for all members."""
+        memory = self._layout.memory
+        if memory and sum(node.memory // memory for node in self._nodes()) < self.num:
+            raise ClusterError(
+                f"The nodes that are left have no room for {self.num} workers of "
+                f"{memory / _GB:.1f} GB. Add nodes, then run the same command with --resume."
+            )
 
     def _actor(self, cores: int) -> Any:
+        """A member that has these cores, and its memory, to itself."""
         kind = self._ray.remote(_Member)
+        needs = {"num_cpus": cores, "memory": self._layout.memory or None}
         # A call changes its member: none is repeated, except by the training, from a copy.
-        return kind.options(num_cpus=cores, scheduling_strategy="SPREAD").remote()
+        return kind.options(**needs, scheduling_strategy="SPREAD").remote()
 
     def _end(self, number: int) -> None:
         if self._members[number] is not None:

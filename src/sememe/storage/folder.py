@@ -47,6 +47,7 @@ _MAX_JSON = 1 << 26
 _MAX_DIGITS = 20  # of a 64-bit number with its sign
 _MAX_READS = 200
 _GAP_S = 0.01
+_LATE_S = 10.0  # for what a lost task of a cluster still writes
 _HERE, _EXCHANGE = -100, 2  # flags of renameat2: this folder, swap two names
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for a writer
 _HOLD = getattr(os, "O_PATH", os.O_RDONLY | _NO_WAIT)  # identify a file without opening it
@@ -222,7 +223,21 @@ def scratch_folder(place: Path, name: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, also one in which a lost task of a cluster writes until its process ends."""
+    deadline_s = time.monotonic() + _LATE_S
+    while folder.exists() and time.monotonic() < deadline_s:
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            # A file was added to a folder that was being emptied, or was removed by its writer.
+            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                break
+            time.sleep(_GAP_S)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
