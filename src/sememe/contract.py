@@ -403,6 +403,17 @@ def _noting_path(save: Callable[..., Any]) -> Callable[..., Any]:
     return noting
 
 
+def _forgetting_path(train: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a training, from whose start on the model is not what its folder holds."""
+
+    @functools.wraps(train)
+    def forgetting(self: Model, *args: Any, **options: Any) -> Any:
+        self.path = None
+        return train(self, *args, **options)
+
+    return forgetting
+
+
 def _reads_frames(call: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `embed` so that its texts may be a Series, or a DataFrame with `columns`."""
 
@@ -426,7 +437,8 @@ class Model(Estimator):
 
     kind: str  # its key in KINDS
     text: TextSettings  # how texts are split into words; a caller may set another language
-    path: Path | None = None  # where it was opened or saved last
+    path: Path | None = None  # where it was opened or saved last, and has not changed since
+    opened_with: Mapping[str, Any] = {}  # options of `load`, and the precision if it is not fp32
     # What it was trained on, names and sizes in JSON values; empty if that is not known.
     data: Mapping[str, Any] = {}
     forecast: Mapping[str, Any] = {}  # what a plan expected of the training, and what it took
@@ -442,6 +454,8 @@ class Model(Estimator):
     def __init_subclass__(cls, **more: Any) -> None:
         """Wrap the methods of a subclass: none returns NaN, and pretrained weights are kept."""
         super().__init_subclass__(**more)
+        for name in {"fit", "continue_fit"} & set(vars(cls)):
+            setattr(cls, name, _forgetting_path(vars(cls)[name]))
         for name in {"fit"} & set(vars(cls)):
             setattr(cls, name, unless_pretrained(vars(cls)[name]))
         if "save" in vars(cls):

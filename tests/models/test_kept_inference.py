@@ -1,6 +1,8 @@
 """Results of a model for many parts: in order, and kept for a run that continues."""
 
 import json
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from typer.testing import CliRunner
 import sememe
 from sememe.cli import app
 from sememe.errors import WriteError
+from sememe.executor import Threads, running_on
 from sememe.models import inference
-from sememe.models.inference import ModelAt, OnModel, computed, keeping
+from sememe.models.inference import ModelAt, OnModel, computed, embed_parts, keeping
+from sememe.training.device import multiplies_bf16
 
 TEXTS = [f"the cat{i % 7} sat on mat{i % 11} and ran" for i in range(1_000)]
 
@@ -132,3 +136,46 @@ def test_what_cannot_be_spread_is_refused(golden, vectors, tmp_path):
         done = CliRunner().invoke(app, [*map(str, words)])
         assert done.exit_code == 2, done.output
         assert "--" in done.output
+
+
+class Apart(Threads):
+    """Workers that get what a cluster sends them."""
+
+    def map_loaded(self, work, items, *, on_gpus=False):
+        return map(pickle.loads(pickle.dumps(work)), items)
+
+
+def assert_spread_is_the_same(model, texts):
+    with running_on(Apart(2)):
+        (found,) = embed_parts(model, [texts])
+    assert np.array_equal(found, model.embed(texts))
+
+
+def test_workers_open_a_model_as_it_was_opened(vectors):
+    model = sememe.load(vectors, limit=3)
+    assert not np.array_equal(model.embed(TEXTS), sememe.load(vectors).embed(TEXTS))
+    assert_spread_is_the_same(model, TEXTS)
+    model = sememe.load(vectors)
+    model.text = replace(model.text, lowercase=False)
+    assert_spread_is_the_same(model, [text.upper() for text in TEXTS])
+
+
+def test_workers_compute_in_the_precision_of_the_model(golden):
+    model = sememe.load(golden / "bert")
+    assert inference._place_of(model).precision == "fp32"
+    if not multiplies_bf16():
+        pytest.skip("this CPU does not multiply bfloat16 numbers")
+    assert_spread_is_the_same(model.in_precision("bf16"), TEXTS[:20])
+
+
+def test_a_model_that_has_learned_more_is_not_opened_again(tmp_path):
+    text = [["the", "cat", "sat"], ["on", "the", "mat"]] * 40
+    model = sememe.Word2Vec(dim=4, min_count=1, workers=1, epochs=1).fit(text, out=tmp_path / "m")
+    assert model.path == tmp_path / "m"
+    model.continue_fit([["new", "words"]] * 40)
+    assert model.path is None
+    assert_spread_is_the_same(model, ["the new words", "the cat"])
+    model.save(tmp_path / "m")
+    assert_spread_is_the_same(model, ["the new words", "the cat"])
+    model.fit(text)
+    assert model.path is None

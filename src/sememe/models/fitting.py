@@ -113,6 +113,7 @@ class Learner(Protocol):
 
     plan: Plan
     data: Mapping[str, Any]
+    path: Path | None
 
     @property
     def kind(self) -> str:
@@ -180,4 +181,4 @@ def _open(model: Learner, out: Path) -> None:
     """Take over the trained model in a folder."""
     finished = type(model).load(out)
     model.take_over(finished)
-    model.data = finished.data
+    model.data, model.path = finished.data, out

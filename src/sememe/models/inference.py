@@ -27,6 +27,7 @@ from sememe.executor import Executor, cluster
 from sememe.models.registry import content_hash, load
 from sememe.storage.folder import write_file
 from sememe.storage.tensors import read_tensors, write_tensors
+from sememe.text.settings import TextSettings
 
 Arrays = dict[str, np.ndarray]
 Work = Callable[[Any, Any], Arrays]
@@ -45,11 +46,14 @@ class ModelAt:
     precision: str = "fp32"
     language: str = ""  # "": the model's own
     keeps_case: bool = False
+    text: TextSettings | None = None  # None: the model's own
 
     def open(self) -> Any:
         """Open it."""
         model: Model = load(self.path, self.limit, device=self.device, able=self.able)
         model = model.in_precision(self.precision)
+        if self.text is not None and self.text != model.text:
+            model.text = self.text
         if self.language and self.language != model.text.language:
             model.text = replace(model.text, language=self.language, dictionary="")
         if self.keeps_case:
@@ -187,6 +191,10 @@ def spread(usual: int) -> int:
 
 
 def _place_of(model: Any) -> ModelAt:
-    """Where an open model is saved; one that was never saved is used in this process."""
-    path = "" if model.path is None else str(Path(model.path).absolute())
-    return ModelAt(path, device=str(getattr(model, "device", "cpu")).partition(":")[0])
+    """Where an open model is saved, and how it was opened; "": it is used in this process."""
+    if model.path is None:
+        return ModelAt("")
+    device = str(getattr(model, "device", "cpu")).partition(":")[0]
+    # A copy, without what it has worked out: the place of a model names its kept results.
+    text = replace(model.text) if isinstance(model.text, TextSettings) else None
+    return ModelAt(str(Path(model.path).absolute()), device=device, text=text, **model.opened_with)

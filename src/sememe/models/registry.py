@@ -171,13 +171,13 @@ def load(
             raise UnsupportedError(f"{path}: {unsupported(kind, able)}")
     if KINDS[kind].has_mapped_words:
         vectors = load_vectors(path, limit, errors=errors)
-        vectors.path = path
+        vectors.path, vectors.opened_with = path, {"limit": limit}
         return vectors
     model: Model = KINDS[kind].cls().load(path)
     model.is_pretrained = not model.is_classifier
     if able:
         model.require(able)
-    model.path = path
+    model.path, model.opened_with = path, {"able": able}
     return model.to(device)
 
 

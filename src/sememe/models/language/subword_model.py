@@ -182,6 +182,7 @@ class SubwordModel(LanguageModel):
             raise OptionError("This CPU does not multiply bfloat16 numbers: take precision fp32.")
         network.precision = TYPES[name]
         keep_cast(network, network.precision)
+        self.opened_with = {**self.opened_with, "precision": name}
         return self
 
     def to(self, device: str) -> Self:

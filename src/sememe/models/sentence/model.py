@@ -389,6 +389,7 @@ class SentenceModel(Model):
             super().in_precision(name)
         else:
             self.base.in_precision(name)
+            self.opened_with = {**self.opened_with, "precision": name}
         return self
 
     @property
