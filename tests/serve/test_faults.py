@@ -494,6 +494,12 @@ def test_a_model_replaced_while_a_request_waits_does_not_mix(golden: Path) -> No
         assert own.post("/v1/embeddings", json=sent).json()["data"] == expected
 
 
+@pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
+def test_an_address_that_is_not_ours_is_named(golden: Path, host: str) -> None:
+    with pytest.raises(OptionError, match=f"host {host}, port 0: [A-Z]"):
+        serve([golden / "glove"], ServeConfig(host=host, port=0, no_auth=True, lazy=True))
+
+
 def test_a_port_in_use_is_named(golden: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -140,7 +140,8 @@ def _authorized(config: ServeConfig) -> Any:
         if scheme.lower() != "bearer":
             given = request.headers.get("x-api-key", "")
         if not hmac.compare_digest(given.strip().encode("utf-8", "replace"), wanted):
-            why = "The API key is wrong." if given else "An API key is needed."
+            needed = "An API key is needed: send Authorization: Bearer KEY."
+            why = "The API key is wrong." if given else needed
             raise Refused(401, why, "invalid_api_key")
 
     return check
@@ -201,6 +202,8 @@ def _failed(request: Request, error: Exception) -> Response:
     elif isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)
         code, param = getattr(error, "code", ""), getattr(error, "param", None)
+        if status == 404 and message == "Not Found":
+            code, message = "not_found", "There is no such route; /docs lists all."
     else:
         own = ((status, code) for kind, status, code in _STATUS if isinstance(error, kind))
         status, code = next(own, (500, "internal_error"))
@@ -262,10 +265,14 @@ def serve(
         try:
             own.bind((config.host, config.port))
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
+            if error.errno == errno.EADDRINUSE:
+                raise OptionError(
+                    f"Port {config.port} is in use; choose another one, or any free one with "
+                    "--port 0."
+                ) from error
             raise OptionError(
-                f"Port {config.port} is in use; choose another one, or any free one with --port 0."
+                f"The service cannot listen on host {config.host}, port {config.port}: "
+                f"{error.strerror}."
             ) from error
         own.listen(2_048)  # who reads the address below may connect at once
         host = f"[{config.host}]" if ":" in config.host else config.host
