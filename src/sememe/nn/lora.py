@@ -62,7 +62,7 @@ class AdaptedLinear(Linear):
         """The plain layer with the updates added to its weight, which this layer shares."""
         layer = Linear(1, 1, bias=False)
         layer.in_features, layer.out_features = self.in_features, self.out_features
-        layer.weight, layer.bias = self.weight, self.bias
+        layer.weight, layer.bias, layer.training = self.weight, self.bias, self.training
         for update in self.updates:
             layer.weight[update.rows] += update.product()  # type: ignore[index, operator]
         return layer
