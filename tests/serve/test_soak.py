@@ -226,10 +226,12 @@ def test_memory_stays_and_good_requests_succeed(golden: Path, tmp_path: Path) ->
     )
     assert not seen.failed
     assert num_good > 100
-    assert max(warm[-3:]) < warm[0] * 1.02 + (5_000 if SOAK_S < 600 else 0)
-    # The time that a request takes, where other work did not take the server's CPU. In two minutes
-    # other work on the machine changes it more than anything that grows in the server.
+    # On a busy machine two minutes have so few requests that buffers still find their size; a leak
+    # of 4 kB per request is more than this. How long a request takes, other work on the machine
+    # changes more than anything that grows in the server.
     is_long = SOAK_S >= 600
+    assert max(warm[-3:]) < warm[0] * (1.02 if is_long else 1.06)
+    # The time where other work did not take the server's CPU.
     most_s = statistics.quantiles([own.cpu_s for own in periods], n=10)[-1]
     early, late = (
         [own for own in part if own.cpu_s > 0.85 * most_s] for part in (periods[5:15], periods[20:])
