@@ -12,6 +12,12 @@ from sememe.examples.batches import Batch
 from sememe.models.bert.config import BERTConfig, BERTTrainingConfig
 from sememe.models.bert.families import FamilyConfig
 from sememe.models.bert.network import BERTNetwork, MaskedObjective
+from sememe.models.bert.replaced import (
+    ReplacedObjective,
+    discriminator_config,
+    new_generator,
+    share_embedding,
+)
 from sememe.nn.rows import NO_LABEL, filled_up
 
 LENGTH = 24
@@ -90,9 +96,10 @@ def test_one_graph_gives_the_loss_and_gradients_of_the_plain_step(is_modern, mon
     assert len(graphs) <= 2  # sizes that occur, not batches
 
 
-def test_what_is_refused():
+@pytest.mark.parametrize("more", [{"objective": "rtd"}, {"last_rate": 0.3}, {"batch_warmup": 0.1}])
+def test_what_is_refused(more):
     with pytest.raises(OptionError, match="step"):
-        BERTTrainingConfig(compile="step", objective="rtd")
+        BERTTrainingConfig(compile="step", **more)
 
 
 @pytest.mark.parametrize("is_modern", [False, True])
@@ -108,3 +115,38 @@ def test_no_part_of_the_network_breaks_a_graph(is_modern):
     objective.compile(backend="eager", fullgraph=True)  # raises an error where a graph ends
     found, _ = objective(objective.prepare(batch), counts)
     torch.testing.assert_close(found, plain, atol=1e-5, rtol=1e-5)
+
+
+def replaced_objective() -> ReplacedObjective:
+    own = BERTNetwork(discriminator_config(network(is_modern=True).config))
+    generator = new_generator(own.config, 0.5, 1)
+    share_embedding(own, generator)
+    return ReplacedObjective(own, generator, weight=1.0)
+
+
+def test_every_variant_of_a_block_is_compiled():
+    """PyTorch stops compiling at a limit over all modules, with no more than a warning."""
+    torch.compiler.reset()
+    objective = replaced_objective()
+    objective.compile(backend="eager")
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        for is_training, num_rows in ((True, 9), (False, 9), (True, 7), (False, 5)):
+            batch = draw_batch(num_rows, num_rows, has_pairs=False)
+            counts = {name: torch.tensor(float(own)) for name, own in
+                      objective.counts(batch).items()}  # fmt: skip
+            objective.train(is_training)
+            with torch.set_grad_enabled(is_training):
+                objective(objective.prepare(batch), counts)
+
+
+def test_nothing_stays_compiled():
+    torch.compiler.reset()
+    masked = MaskedObjective(network(), has_pairs=True)
+    masked.compile_step(LENGTH, backend="eager")
+    for objective in (masked, replaced_objective()):
+        objective.compile(backend="eager")
+        compiled = [part for part in objective.modules() if part._compiled_call_impl is not None]
+        assert compiled and "head_loss" in vars(objective.network)
+        objective.uncompile()
+        assert not any(part._compiled_call_impl for part in objective.modules())
+        assert not {"head_loss", "loss"} & set(vars(objective.network))

@@ -348,10 +348,24 @@ def compile_parts(network: Any, *stacks: Stack, **options: Any) -> None:
     The network as one graph trains no faster and takes minutes to compile instead of seconds.
     Shapes are dynamic, because batches differ in their numbers of tokens.
     """
+    allow_variants()
     settings = {"dynamic": True, **options}
     for part in dict.fromkeys((network.embedding, *chain(*stacks))):
         part.compile(**settings)
     network.head_loss = torch.compile(network.head_loss, **settings)
+
+
+# A block is compiled for training and for validation, and again if it ends with fewer tokens, has
+# no first norm, or belongs to a generator. PyTorch counts the variants of all models of a process
+# together; beyond its limit of 8 it computes without compiling, several times slower.
+_MOST_VARIANTS = 64
+
+
+def allow_variants() -> None:
+    """Let PyTorch compile as many variants of a module as networks have."""
+    config = torch._dynamo.config
+    name = "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit"
+    setattr(config, name, max(_MOST_VARIANTS, getattr(config, name)))
 
 
 def uncompile(network: Any, *stacks: Stack) -> None:

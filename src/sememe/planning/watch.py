@@ -29,9 +29,10 @@ def restart_peak_memory() -> None:
 def peak_memory() -> int:
     """The largest number of bytes that this process had on its GPU or, without one, in memory.
 
-    0 if the system cannot say.
+    0 if the system cannot say. On a GPU these are the bytes of tensors: what PyTorch reserves
+    beyond them grows with the sizes that have occurred, and is given up where memory is scarce.
     """
-    if (gpu := _gpu()) is not None and (num_bytes := gpu.max_memory_reserved()):
+    if (gpu := _gpu()) is not None and (num_bytes := gpu.max_memory_allocated()):
         return int(num_bytes)
     with suppress(OSError, ValueError, IndexError):
         return int(_STATUS.read_text().split("VmHWM:")[1].split()[0]) << 10

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # The first steps also allocate, compile and fill caches.
 WARM_STEPS = 3
 _BLOCK = 5
+# A shorter measurement of a fast device is too noisy.
+_LEAST_S = 3.0
 # With fewer, the learning rate has barely risen before it falls again.
 _FEW_STEPS = 20
 # A timed run keeps its plan if it would miss its time by no more than this fraction.
@@ -139,7 +141,9 @@ def measure(
 
     def is_enough() -> bool:
         now_s = time.monotonic()
-        return now_s - begun_s > budget_s / 4 or now_s - stepping_s >= min(20.0, budget_s / 25)
+        is_late = now_s - begun_s > budget_s / 4  # compiling may have taken that long
+        least_s = min(_LEAST_S if is_late else 20.0, budget_s / 25)
+        return now_s - stepping_s >= least_s
 
     while not num_timed or not decided(is_enough()):
         block_s = time.monotonic()

@@ -51,6 +51,7 @@ def _try(loop: Loop, num_steps: int) -> None:
         for index in range(num_steps):
             step(index, lowest)
         loop.recorder.wait()
+        loop.validate()  # which is also compiled here, not during the training
 
 
 def _release(loop: Loop) -> None:

@@ -36,6 +36,9 @@ class Objective(Protocol):
     def compile(self) -> None:
         """Compile the network in place."""
 
+    def uncompile(self) -> None:
+        """Discard what `compile` made, which belongs to one device."""
+
     def __call__(
         self, prepared: Any, counts: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -54,6 +57,10 @@ def precision_of(part: str) -> Any:
     return property(read, write)
 
 
+# Methods of networks that may be compiled: an attribute then covers the method.
+COMPILED = ("head_loss", "loss")
+
+
 class NetworkObjective(nn.Module):
     """The base of objectives that train one network, which knows its activation precision."""
 
@@ -66,6 +73,13 @@ class NetworkObjective(nn.Module):
 
     def compile(self, **options: Any) -> None:
         """Do nothing by default: LSTMs have compiled kernels already."""
+
+    def uncompile(self) -> None:
+        """Discard what `compile` made, which belongs to one device."""
+        for part in self.modules():
+            part._compiled_call_impl = None
+            for name in COMPILED:
+                vars(part).pop(name, None)
 
 
 class TrainingSource(Protocol):

@@ -227,7 +227,7 @@ class Stepper:
         if begun_in:
             self.precision = resumed_precision(begun_in, self.device)
         self.norm: torch.Tensor | None = None  # of the last gradient, if it is measured
-        self._marks_steps = False  # whether CUDA graphs are told where a step begins
+        self._has_graphs = False  # whether gradients are in the memory of a CUDA graph
 
     def start(self) -> None:
         """Move the objective to its device, or its parts to those of all processes."""
@@ -250,7 +250,7 @@ class Stepper:
             self.objective.compile()
         if self.config.compile == "step":  # which the options of a few models have
             self.run.reporter.note("Compiling the whole step.")
-            self._marks_steps = is_gpu
+            self._has_graphs = is_gpu
             # On a GPU it is recorded as a CUDA graph, which is launched as one.
             how = {"mode": "reduce-overhead"} if is_gpu else {}
             self.objective.compile_step(self.config.length, **how)
@@ -290,8 +290,6 @@ class Stepper:
             is_last = index == len(parts) - 1
             is_alone = processes.size == 1 or self.is_divided or is_last
             waits: Any = nullcontext() if is_alone else self.module.no_sync()
-            if self._marks_steps:
-                torch.compiler.cudagraph_mark_step_begin()
             with torch.set_grad_enabled(learns), waits:
                 loss, metrics = self.module(to_device(part.prepared, self.device), shares)
                 if learns:
@@ -300,6 +298,10 @@ class Stepper:
                     own = loss if processes.size == 1 else loss * processes.size
                     self.scaler.scale(own).backward()
             self.recorder.add(metrics)
+            if self._has_graphs and learns and index == 0 and not is_last:
+                # The next part runs the same graph, which writes its gradients to the same memory.
+                for weight in self._trained:
+                    weight.grad = None if weight.grad is None else weight.grad.clone()
         self.recorder.add_counts(counts)
 
     def _move(self, step: int) -> None:

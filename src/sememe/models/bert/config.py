@@ -130,6 +130,12 @@ class BERTTrainingConfig(PretrainingConfig):
             raise OptionError(
                 f"compile step is for masked tokens, not the objective {self.objective}."
             )
+        for name in ("last_rate", "batch_warmup"):
+            if self.compile == "step" and getattr(self, name):
+                raise OptionError(
+                    f"compile step is for batches of one size, and {name} changes it: leave one of "
+                    "them out."
+                )
         if self.objective != "rtd":
             for name in ("generator_share", "replaced_weight"):
                 if getattr(self, name) != usual[name].default:

@@ -240,7 +240,7 @@ class MaskedObjective(CompiledObjective):
 
     def __init__(self, network: BERTNetwork, *, has_pairs: bool) -> None:
         super().__init__(network)
-        self._fixed_length = 0
+        self._fixed_length, self._has_graphs = 0, False
         self.counted_by = {"masked_loss": "masked", "masked_accuracy": "masked"}
         if has_pairs:
             self.counted_by |= {"next_loss": "pairs", "next_accuracy": "pairs"}
@@ -258,7 +258,7 @@ class MaskedObjective(CompiledObjective):
 
     def compile_step(self, length: int, **options: Any) -> None:
         """Compile the whole network as one graph, for batches of few sizes."""
-        self._fixed_length = length
+        self._fixed_length, self._has_graphs = length, options.get("mode") == "reduce-overhead"
         self.network.loss = torch.compile(self.network.loss, dynamic=False, **options)
 
     def prepare(self, batch: Batch) -> BERTInputs:
@@ -275,4 +275,8 @@ class MaskedObjective(CompiledObjective):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch divided by the counts of the step, and the sums of its metrics."""
         num_pairs = counts.get("pairs", inputs.num_pairs)
+        if self._has_graphs:
+            # What the batch before gave may be overwritten: in a validation nothing else says so,
+            # and every batch would be recorded as a graph of its own.
+            torch.compiler.cudagraph_mark_step_begin()
         return self.network.loss(inputs._replace(num_targets=counts["masked"], num_pairs=num_pairs))

@@ -165,6 +165,7 @@ class LanguageModel(Model):
         )  # fmt: skip
         loop = Loop(objective, run)
         self.history, self.precision = loop.train(), loop.precision
+        objective.uncompile()
         self.network.to("cpu").eval()
         objective.precision = TYPES["fp32"]  # its results now equal those after loading
 
