@@ -21,6 +21,7 @@ _SETTINGS = {
     "RAY_raylet_start_wait_time_s": "300",
     "RAY_gcs_server_port_wait_time_s": "300",
     "RAY_worker_register_timeout_seconds": "300",
+    "RAY_worker_niceness": "0",  # as --cluster local
     # A node that refuses connections is gone after five seconds; one that is slow stays.
     "RAY_health_check_period_ms": "1000",
     # Memory that other programs use is no reason to end a worker.

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -26,18 +26,14 @@ PARTS = [TEXTS[start : start + 20] for start in range(0, len(TEXTS), 20)]
 
 @pytest.fixture
 def spread(nodes):
-    """Let the work of a block run on the cluster; its workers end with the test."""
-    made: list[RayTasks] = []
+    """Let the work of a block run on the cluster; its workers end with it, and free their cores."""
 
     @contextmanager
     def spread():
-        made.append(RayTasks(ray, lambda: nodes_of(ray)))
-        with running_on(made[-1]):
+        with closing(RayTasks(ray, lambda: nodes_of(ray))) as executor, running_on(executor):
             yield
 
-    yield spread
-    for own in made:
-        own.close()
+    return spread
 
 
 def slowly(model, part):
