@@ -16,6 +16,7 @@ from sememe.errors import InputError
 from sememe.evaluation import retrieval
 from sememe.evaluation.retrieval import RetrievalSet, built_in_set, read_beir
 from sememe.examples.labelled.rows import LabelledRows, TextRow
+from sememe.localization import using
 from sememe.search.lexical import BM25
 from sememe.text.settings import TextSettings
 
@@ -86,6 +87,8 @@ def test_bm25_stands_beside_a_model_and_with_it(tmp_path):
     assert told["num_queries"] == 2 and told["num_documents"] == 3 and len(told["comparisons"]) == 3
     assert told["systems"][0]["nDCG@10"]["value"] == 1
     assert "vectors 1 + BM25" in str(result) and "2 queries, 3 documents" in str(result)
+    with using("zh"):
+        assert "2 个查询，3 篇文档" in str(result) and "一个种子" in str(result)
     json.dumps(told)
 
 

@@ -129,6 +129,9 @@ def called(path: Path, argument_of: Callable[[ast.Call, str], ast.AST | None]) -
 
 
 def _message(call: ast.Call, name: str) -> ast.AST | None:
+    if name == "ResultTable":  # which translates its title and notes
+        own = [one.value for one in call.keywords if one.arg in ("title", "notes")]
+        return ast.List(elts=own)
     is_message = name in _ERRORS or name in _MESSAGES
     return call.args[0] if is_message and call.args else None
 
