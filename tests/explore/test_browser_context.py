@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +12,8 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from explorer_pages import HOSTILE
+
+from sememe.text.settings import BUILT_IN
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +40,7 @@ def show(tab: Any, *models: str, **params: Any) -> Any:
     )
     page.wait_for_selector(".contexts canvas")
     page.wait_for_selector('[aria-busy="true"]', state="detached")
-    page.wait_for_function(f"() => ({PIXELS})().split(' ').length > 3")  # the first frame
+    page.wait_for_function(f"() => ({PIXELS})().split(' ').length > 3", polling=200)  # a frame
     return page
 
 
@@ -48,7 +51,7 @@ def test_points_are_drawn_and_move_with_the_slider(tab: Any, models: tuple[str, 
     before = page.evaluate(PIXELS)
     assert len(before.split()) > 10
     page.locator('.controls input[type="range"]').fill("0")
-    page.wait_for_function(f"before => ({PIXELS})() !== before", arg=before)
+    page.wait_for_function(f"before => ({PIXELS})() !== before", arg=before, polling=200)
     assert "layer=0" in page.url
     assert "Layer 0" in page.locator(".contexts .note").first.inner_text()
 
@@ -63,10 +66,10 @@ def test_another_color_is_drawn_and_the_zoom_stays(tab: Any) -> None:
     ):
         before = page.evaluate(PIXELS)
         act()
-        page.wait_for_function(drawn, arg=before)
+        page.wait_for_function(drawn, arg=before, polling=200)
     zoomed = page.evaluate(PIXELS)
     page.locator(".contexts .plot-buttons button").last.click()  # all points
-    page.wait_for_function(drawn, arg=zoomed)
+    page.wait_for_function(drawn, arg=zoomed, polling=200)
 
 
 def test_uses_of_static_vectors_fall_on_one_point(tab: Any) -> None:
@@ -158,9 +161,15 @@ def test_files_are_saved(tab: Any, tmp_path: Path) -> None:
 def test_phone_and_chinese_interface(chromium: Any, address: str) -> None:
     from explorer_pages import Tab
 
+    def built_in(route: Any) -> None:
+        told = route.fetch().json() | {"text": BUILT_IN}
+        route.fulfill(body=json.dumps(told), content_type="application/json")
+
     tab = Tab(chromium, address, viewport={"width": 390, "height": 844}, locale="zh-CN")
+    tab.page.route("**/context/examples?*", built_in)
     page = show(tab, "bert", STATIC)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert "一个点" in page.locator(".contexts").inner_text()
+    assert "文档字符串" in page.locator('[data-card="context-word"]').inner_text()
     tab.context.close()
     assert not tab.faults

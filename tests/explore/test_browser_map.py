@@ -22,12 +22,15 @@ STATIC, OTHER, CONTEXTUAL, CHINESE = (
     "word2vec-skipgram-negative", "glove", "bert", "word2vec-chinese"
 )  # fmt: skip
 HOSTILE = "<img src=x onerror=alert(1)>"
+# How many colors a canvas has. It is copied: Chromium warns of reading the same one often.
 PIXELS = """(canvas) => {
-  const {width, height} = canvas;
-  const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+  if (!canvas.width) return 0;
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const context = copy.getContext("2d", {willReadFrequently: true});
+  context.drawImage(canvas, 0, 0);
+  const {data} = context.getImageData(0, 0, copy.width, copy.height);
   return new Set(new Uint32Array(data.buffer)).size;
 }"""
-
 ALL_PIXELS = f"[...document.querySelectorAll('.plot canvas')].map({PIXELS})"
 
 
@@ -40,7 +43,8 @@ def wait_for_maps(page: Any, num: int = 1) -> None:
     )  # fmt: skip
     page.wait_for_function("() => !document.querySelector('.maps [aria-busy=true]')")
     page.wait_for_function(
-        f"() => [...document.querySelectorAll('.plot canvas')].every((one) => ({PIXELS})(one) > 3)"
+        f"() => [...document.querySelectorAll('.plot canvas')].every((one) => ({PIXELS})(one) > 3)",
+        polling=200,
     )
 
 
@@ -58,7 +62,9 @@ def saved_rows(page: Any, card: str) -> list[dict[str, str]]:
 def test_points_are_drawn_and_saved(tab: Any, opened: Any, name: str) -> None:
     page = tab.open(f"map?models={name}&num=50")
     wait_for_maps(page)
-    page.wait_for_function(f"() => ({PIXELS})(document.querySelector('.plot canvas')) > 20")
+    page.wait_for_function(
+        f"() => ({PIXELS})(document.querySelector('.plot canvas')) > 20", polling=200
+    )
     points = word_points(opened(name).words, 50)
     places_N2, _ = project(points.units_ND)
     rows = saved_rows(page, f"map-{name}")
@@ -119,7 +125,9 @@ def test_the_lasso_selects_in_every_map(tab: Any) -> None:
     assert {row["word"] for row in saved_rows(page, "map-selection")} == {
         row["word"] for row in chosen
     }
-    page.wait_for_function(f"wanted => String({ALL_PIXELS}) === String(wanted)", arg=pixels)
+    page.wait_for_function(
+        f"wanted => String({ALL_PIXELS}) === String(wanted)", arg=pixels, polling=200
+    )
     page.keyboard.press("Escape")
     assert "sel=" not in page.url
 

@@ -1,6 +1,6 @@
 // Context: one word in many sentences, a point for each use, from the input vectors to the last layer.
 
-import { columns, get, own, post } from "../api.js";
+import { columns, get, own, post, translated } from "../api.js";
 import { announce, categories, color, h, show } from "../dom.js";
 import { number, percent, t } from "../i18n.js";
 import { Scatter } from "../scatter.js";
@@ -63,7 +63,7 @@ async function start(root, stage) {
   const found = stage.asked.word && await top.run(() => post(own("context/uses"), stage.asked, page.signal));
   if (!found) return;
   stage.uses = found.uses;
-  top.tell(found, examples.text);
+  top.tell(found, await translated(examples.text));
   if (stage.uses.length > 1) await drawStage(middle, stage, top);
 }
 
