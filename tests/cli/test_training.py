@@ -185,7 +185,7 @@ def test_interrupted_and_resumed(own_cache, longer_text, tmp_path):
     while started.poll() is None and not (tmp_path / "cut.checkpoints" / "latest.json").exists():
         time.sleep(0.01)
     started.send_signal(signal.SIGINT)
-    _, told = started.communicate(timeout=60)
+    _, told = started.communicate(timeout=600)
     assert started.returncode == 130 and "--resume" in told and "Traceback" not in told
     run("--out", str(tmp_path / "cut"), "--resume")
     whole, cut = package.load(tmp_path / "whole"), package.load(tmp_path / "cut")

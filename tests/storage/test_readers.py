@@ -98,14 +98,14 @@ def test_a_load_between_two_renames_waits_for_the_second(
     def slow(self: Path, target: Path) -> Path:
         if ".new-" in self.name and not target.exists():
             reader.start()
-            assert has_looked.wait(20)
+            assert has_looked.wait(600)
             reader.join(0.1)  # who does not wait has failed by now
         return rename(self, target)
 
     monkeypatch.setattr(folder, "_swap", lambda *_: False)  # as on disks that cannot
     monkeypatch.setattr(Path, "rename", slow)
     save(tmp_path / "model", 2)
-    reader.join(20)
+    reader.join(600)
     assert found == [["2"] * 3]
 
 

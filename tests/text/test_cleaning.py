@@ -468,7 +468,7 @@ def test_a_stopped_command_leaves_the_old_file(place, stop):
             if line.startswith("cleaning"):
                 break
         process.send_signal(stop)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
     assert Path("out.txt").read_text() == "before" and not Path("removed.tsv").exists()
     if stop == signal.SIGINT:
         assert process.returncode == 130 and "Stopped." in errors and "Traceback" not in errors

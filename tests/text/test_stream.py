@@ -51,7 +51,7 @@ def test_a_reader_stops_when_nobody_listens(tmp_path):
     assert sum(sizes) < path.stat().st_size
     for thread in threading.enumerate():
         if thread.name == "sememe-reader":
-            thread.join(timeout=10)
+            thread.join(timeout=120)
             assert not thread.is_alive()
 
 

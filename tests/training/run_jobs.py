@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -55,20 +57,21 @@ def train_toy(job: dict[str, Any], processes: Processes) -> list[dict[str, Any]]
 
 
 def train_bert(job: dict[str, Any]) -> list[dict[str, Any]]:
-    language_model.Loop = Stopping
     model = BERT(
         "tiny", num_layers=2, width=32, num_heads=2, vocab_size=300, length=32, workers=1,
         device="cpu", evaluate_batches=3, **job["options"],
     )  # fmt: skip
-    model.fit(job["corpus"], out=job["out"], resume=True)
+    with patch.object(language_model, "Loop", Stopping):
+        model.fit(job["corpus"], out=job["out"], resume=True)
     return list(model.history)
 
 
 def do(job: dict[str, Any], processes: Processes) -> list[dict[str, Any]] | None:
     """Do a job; None if it was stopped."""
     Stopping.stop = job.get("stop")
+    train, given = (train_bert, (job,)) if "corpus" in job else (train_toy, (job, processes))
     try:
-        return train_bert(job) if "corpus" in job else train_toy(job, processes)
+        return copy_context().run(train, *given)  # what stops this one stops no later training
     except KeyboardInterrupt:
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -45,9 +44,9 @@ def run(num_processes: int, jobs: list[dict[str, Any]]) -> list[Any]:
         sys.executable, "-m", "torch.distributed.run", "--standalone",
         f"--nproc-per-node={num_processes}", str(PROGRAM), json.dumps(jobs),
     ]  # fmt: skip
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=3_000)
     if "SIGABRT" in ran.stderr:  # gloo's own threads, once in hundreds of starts
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=500)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=3_000)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout.splitlines()[-1])
 
@@ -65,7 +64,12 @@ def corpus(tmp_path_factory) -> str:
 def trained(tmp_path_factory, corpus):
     """The folders of 1, 2 and 4 processes, and the histories of every job in each."""
     place = tmp_path_factory.mktemp("processes")
-    os.environ["SEMEME_CACHE"] = str(place / "cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMEME_CACHE", str(place / "cache"))
+        yield train_all(place, corpus)
+
+
+def train_all(place: Path, corpus: str) -> tuple[Path, dict[int, Any], dict[str, Any]]:
     kinds: dict[str, dict[str, Any]] = {
         "toy": {"options": TOY}, "parts": {"options": TOY | {"accumulate": 2}},
         "bert": {"options": BERT, "corpus": corpus}, "muon": {"options": MUON, "corpus": corpus},
