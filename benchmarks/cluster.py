@@ -8,11 +8,15 @@ python benchmarks/cluster.py word2vec TEXT --words DIR --results FILE
 python benchmarks/cluster.py scaling TEXT --processes 1 2 4 8 16
         the functions that read and count shards of a text: N processes that share the work on N
         times TEXT, beside N independent copies that run at once, each on TEXT. Prints the share of
-        the copies' throughput that the N processes reach together. Needs no Ray.
+        the copies' throughput that the N processes reach together, and why it is not more: the
+        CPU seconds of both, and of the process that merges. Needs no Ray. Each line is kept in
+        --results, and a second call goes on from there; none is started after --stop-after minutes.
+        --megabytes 4 --repeats 2 takes about two minutes for 1 and 16 processes on 16 cores.
+python benchmarks/cluster.py scaling TEXT --smoke
 python benchmarks/cluster.py overhead TEXT MODEL --lines 20000 --repeats 5
         a token store and the vectors of texts, made in this process and on --cluster local of the
-        same machine, in turn. Starting Ray is not counted; its workers start within the first
-        round, which is left out.
+        same machine, in turn: seconds, and CPU seconds of all processes together. Starting Ray is
+        not counted; its workers start within the first round, which is left out.
 python benchmarks/cluster.py networks --rounds 5
         BERT alone and with --cluster local, alternately, each in a process of its own: the seconds
         of the steps, the seconds around them, and the ratio of the medians.
@@ -34,7 +38,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -191,32 +195,55 @@ def _warm(task: tuple[str, str]) -> None:
 
 def measure_scaling(asked: argparse.Namespace) -> None:
     """Print the throughput of N processes together, that of N copies, and their ratio."""
+    if asked.smoke:
+        asked.processes, asked.repeats, asked.megabytes = [1, 2], 1, 0.3
+        asked.results = Path(tempfile.gettempdir()) / f"cluster-smoke-{os.getpid()}.json"
     asked.results.parent.mkdir(parents=True, exist_ok=True)
-    rows = {}
-    size = asked.text.stat().st_size
+    rows = json.loads(asked.results.read_text()) if asked.results.exists() else {}
+    begun_s = time.monotonic()
     for num in asked.processes:
-        with workplace(asked.text, num) as folder, pool_of(num, folder) as pool:
-            for name in FUNCTIONS:
-                shares = [
+        names = [name for name in FUNCTIONS if f"{name}, {num} processes" not in rows]
+        if not names or time.monotonic() - begun_s > 60 * asked.stop_after:
+            continue
+        with workplace(asked.text, asked.megabytes, num) as folder, pool_of(num, folder) as pool:
+            for name in names:
+                if time.monotonic() - begun_s > 60 * asked.stop_after:
+                    print("Time is over: run the same command again to go on.", flush=True)
+                    return
+                found = [
                     shared_and_alone(pool, num, name, folder, is_shared_first=bool(turn % 2))
                     for turn in range(asked.repeats)
                 ]
-                together, copies = (statistics.median(own) for own in zip(*shares, strict=True))
-                rates = [num * size / seconds / 1e6 for seconds in (together, copies)]
-                share = copies / together
-                rows[f"{name}, {num} processes"] = {
-                    "together_s": together, "copies_s": copies, "share": share,
-                }  # fmt: skip
+                row = {key: statistics.median(own[key] for own in found) for key in found[0]}
+                row["share"] = row["copies_s"] / row["together_s"]
+                rows[f"{name}, {num} processes"] = row
+                rates = [row["mb"] / row[key] for key in ("together_s", "copies_s")]
                 print(f"{name:28} {num:3} processes: {rates[0]:8.1f} MB/s together, "
-                      f"{rates[1]:8.1f} as copies, share {share:.0%}", flush=True)  # fmt: skip
+                      f"{rates[1]:8.1f} as copies, share {row['share']:.0%}; CPU "
+                      f"{row['together_cpu_s']:.1f} s, of it {row['merging_cpu_s']:.1f} s merging, "
+                      f"and {row['copies_cpu_s']:.1f} s", flush=True)  # fmt: skip
                 asked.results.write_text(json.dumps(rows, indent=1))
 
 
+def cpu_seconds(process_ids: Iterable[int]) -> float:
+    """The CPU seconds of some processes until now (Linux)."""
+    ticks = 0
+    for process_id in process_ids:
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])  # of the user, of the system
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def workplace(text: Path, num: int) -> Iterator[Path]:
-    """A folder with N copies of the text, and places for the results."""
+def workplace(text: Path, megabytes: float, num: int) -> Iterator[Path]:
+    """A folder with N copies of the text's first megabytes, and places for the results."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if megabytes:
+            with text.open("rb") as file:
+                content = file.read(round(megabytes * 1e6))
+            text = folder / "text.txt"
+            text.write_bytes(content[: content.rfind(b"\n") + 1])
         (folder / "texts").mkdir()
         for number in range(num):
             (folder / f"copy-{number}").mkdir()
@@ -240,8 +267,8 @@ def pool_of(num: int, folder: Path) -> Iterator[ProcessPoolExecutor]:
 
 def shared_and_alone(
     pool: ProcessPoolExecutor, num: int, name: str, folder: Path, *, is_shared_first: bool
-) -> tuple[float, float]:
-    """Seconds of N processes over N texts together, and of N copies over one each."""
+) -> dict[str, float]:
+    """Seconds of N processes over N texts together and of N copies over one each; CPU seconds."""
     from sememe.executor import running_on
 
     memory = (4 << 30) // num
@@ -263,10 +290,16 @@ def shared_and_alone(
         jobs = [(name, str(place), str(text), memory) for place, text in pairs]
         return max(pool.map(_copy, jobs)) - begun
 
-    if is_shared_first:
-        return together(), copies()
-    alone = copies()
-    return together(), alone
+    found = {"mb": sum(text.stat().st_size for text in texts) / 1e6}
+    workers = list(pool._processes)
+    for key, work in [("together", together), ("copies", copies)][:: 1 if is_shared_first else -1]:
+        before_s = cpu_seconds(workers), cpu_seconds([os.getpid()])
+        found[f"{key}_s"] = work()
+        merging_s = cpu_seconds([os.getpid()]) - before_s[1]
+        found[f"{key}_cpu_s"] = cpu_seconds(workers) - before_s[0] + merging_s
+        if work is together:
+            found["merging_cpu_s"] = merging_s
+    return found
 
 
 # ---- a cluster of this machine ---------------------------------------------------------------
@@ -309,22 +342,39 @@ def in_turn(name: str, work: Callable[[Path], None], executor: Any, repeats: int
     """Time work in this process and on a cluster, in turn."""
     from sememe.executor import running_on
 
-    seconds: dict[str, list[float]] = {"process": [], "cluster": []}
+    found: dict[str, list[tuple[float, float]]] = {"process": [], "cluster": []}
     for number in range(repeats + 1):
-        for place, own in seconds.items():
+        for place in list(found)[:: -1 if number % 2 else 1]:
             folder = Path(tempfile.mkdtemp(prefix="sememe-overhead-"))
             with running_on(executor) if place == "cluster" else nullcontext():
-                begun_s = time.monotonic()
+                begun_s, begun_cpu_s = time.monotonic(), cpu_seconds(own_processes())
                 work(folder)
-                own.append(time.monotonic() - begun_s)
+                taken_s = time.monotonic() - begun_s
+                found[place].append((taken_s, cpu_seconds(own_processes()) - begun_cpu_s))
             shutil.rmtree(folder)
-        print(f"{name} {number}: " + ", ".join(f"{k} {v[-1]:.2f} s" for k, v in seconds.items()))
-    medians = {place: statistics.median(own[1:]) for place, own in seconds.items()}
-    ratio = medians["cluster"] / medians["process"]
-    print(
-        f"{name}: process {medians['process']:.2f} s, cluster {medians['cluster']:.2f} s, "
-        f"{ratio:.2f} times"
-    )
+        told = (
+            f"{place} {own[-1][0]:.2f} s (CPU {own[-1][1]:.2f})" for place, own in found.items()
+        )
+        print(f"{name} {number}: {', '.join(told)}, load {os.getloadavg()[0]:.1f}", flush=True)
+    for unit, what in enumerate(("seconds", "CPU seconds")):
+        here, there = (statistics.median(own[unit] for own in found[place][1:]) for place in found)
+        print(f"{name}, {what}: process {here:.2f}, cluster {there:.2f}, {there / here:.2f} times")
+
+
+def own_processes() -> list[int]:
+    """This process and those below it (Linux)."""
+    parents = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            parents[int(place.name)] = int(fields[1])
+
+    def is_ours(one: int) -> bool:
+        while one in parents and one != os.getpid():
+            one = parents[one]
+        return one == os.getpid()
+
+    return [one for one in parents if is_ours(one)]
 
 
 # ---- networks -------------------------------------------------------------------------------
@@ -394,6 +444,9 @@ def main() -> None:
     scaling.add_argument("text", type=Path)
     scaling.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     scaling.add_argument("--repeats", type=int, default=3)
+    scaling.add_argument("--megabytes", type=float, default=0.0, help="of TEXT; 0: all")
+    scaling.add_argument("--stop-after", type=float, default=8.0, help="minutes")
+    scaling.add_argument("--smoke", action="store_true", help="a little of everything")
     scaling.add_argument("--results", type=Path, default=Path("cluster-scaling.json"))
     scaling.set_defaults(run=measure_scaling)
     own = commands.add_parser("overhead")

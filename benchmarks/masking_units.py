@@ -1,5 +1,6 @@
 """Characters, words or phrases masked: BERTs of one size on Chinese text, compared on three tasks.
 
+    python benchmarks/masking_units.py smoke --text TEXT --data ZH_FOLDER
     python benchmarks/masking_units.py run token --seed 1 --text TEXT --data ZH_FOLDER
     python benchmarks/masking_units.py table
 
@@ -7,15 +8,17 @@ ZH_FOLDER holds chnsenticorp, thucnews and msra (see docs/benchmarks.md); TEXT i
 pre-trains a BERT with one unit (token, word, phrase) and seed, with the same tokenizer and steps
 for all, then fine-tunes it on the tasks with the same seed; `table` prints all that was run, and
 how far words and phrases are from characters. Each run is meant to take below nine minutes on an
-H200. KEPT has the weights and stays on the machine that computes, OUT the scores as JSON; finished
-parts are not made again. Not measured on a GPU yet; on a CPU
-`--preset tiny --steps 3 --max-train 300 --vocab-size 3000` shows that it runs.
+H200 (--budget limits the pre-training, --max-train the tasks). KEPT has the weights and stays on
+the machine that computes, OUT the scores as JSON; finished parts are not made again. Not measured
+on a GPU yet. `smoke` does everything with a few steps and rows, in a minute on a CPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ import numpy as np
 import sememe
 from sememe.evaluation.rows import RunSettings
 from sememe.metrics import spread
+from sememe.progress import Reporter
 
 UNITS = ("token", "word", "phrase")
 TASKS = ("chnsenticorp", "thucnews", "msra")
@@ -45,21 +49,36 @@ def run(asked: argparse.Namespace) -> None:
         (outcome,) = evaluate(folder, asked.data, only=[name], settings=settings).outcomes
         found = {"unit": asked.unit, "seed": asked.seed, "task": name} | outcome.to_dict()
         path.write_text(json.dumps(found, indent=1, ensure_ascii=False))
-        print(f"{asked.unit}, seed {asked.seed}, {name}: {outcome.parts['test'].metrics}")
+        told = outcome.parts["test"].metrics
+        print(f"{asked.unit}, seed {asked.seed}, {name}: {told}", flush=True)
     table(asked)
+
+
+def smoke(asked: argparse.Namespace) -> None:
+    """Every unit with a few steps and rows, to find what fails before what takes long."""
+    with tempfile.TemporaryDirectory() as name:
+        asked.kept, asked.out, short = (Path(name) / own for own in ("kept", "out", "short.txt"))
+        opened = lzma.open if str(asked.text).endswith(".xz") else open
+        with opened(asked.text, "rt", encoding="utf-8") as file:
+            short.write_text(file.read(300_000), "utf-8")
+        asked.text, asked.preset, asked.steps, asked.budget = str(short), "tiny", 3, ""
+        asked.max_train, asked.vocab_size = 100, 3_000
+        for asked.unit in UNITS:
+            run(asked)
 
 
 def pretrained(asked: argparse.Namespace) -> Path:
     """The folder of a BERT with this masking unit; a stopped training continues."""
     folder: Path = asked.kept / f"{asked.unit}-{asked.seed}"
     if not (folder / "sememe.json").exists():
+        length = {"budget": asked.budget} if asked.budget else {"steps": asked.steps}
         model = sememe.BERT(
-            asked.preset, unit=asked.unit, steps=asked.steps, seed=asked.seed,
-            device=asked.device, batch_size=asked.batch_size,
+            asked.preset, unit=asked.unit, seed=asked.seed, device=asked.device,
+            batch_size=asked.batch_size, checkpoint_minutes=2.0, **length,
         )  # fmt: skip
         model.fit(
-            asked.text, out=folder, tokenizer=tokenizer(asked), progress=True, text=CHINESE,
-            resume=folder.exists(),
+            asked.text, out=folder, tokenizer=tokenizer(asked), progress=Reporter(line_s=20),
+            text=CHINESE, resume=True,
         )  # fmt: skip
     return folder
 
@@ -123,8 +142,8 @@ def main() -> None:
     """Run a program."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    own = commands.add_parser("run")
-    own.add_argument("unit", choices=UNITS)
+    shared = argparse.ArgumentParser(add_help=False)
+    own = shared
     own.add_argument("--seed", type=int, default=1)
     own.add_argument("--text", required=True)
     own.add_argument("--data", type=Path, required=True)
@@ -132,11 +151,16 @@ def main() -> None:
     own.add_argument("--out", type=Path, default=Path("results"))
     own.add_argument("--preset", default="small")
     own.add_argument("--steps", type=int, default=20_000)
+    own.add_argument("--budget", default="", help="time of a pre-training, instead of steps")
     own.add_argument("--batch-size", type=int, default=0)
     own.add_argument("--vocab-size", type=int, default=12_000)
     own.add_argument("--max-train", type=int, default=0)
     own.add_argument("--device", default="auto")
+    own = commands.add_parser("run", parents=[shared])
+    own.add_argument("unit", choices=UNITS)
     own.set_defaults(program=run)
+    own = commands.add_parser("smoke", parents=[shared])
+    own.set_defaults(program=smoke)
     own = commands.add_parser("table")
     own.add_argument("--out", type=Path, default=Path("results"))
     own.set_defaults(program=table)

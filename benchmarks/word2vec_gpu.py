@@ -1,5 +1,6 @@
 """Word vectors on a GPU: speed, quality, robustness and resuming, beside the CPU of the machine.
 
+    python benchmarks/word2vec_gpu.py smoke                    (a minute: everything, small)
     python benchmarks/word2vec_gpu.py text part1.txt.xz        (then again with part2.txt.xz)
     python benchmarks/word2vec_gpu.py store
     python benchmarks/word2vec_gpu.py kernels|speed|robustness|resume|deterministic|tune|billion
@@ -8,12 +9,20 @@
 
 `text` joins texts in KEPT/text.txt, `store` makes ids of it. The others do one job after the other
 and write each result to OUT/NAME.json at once; they start no job after --minutes, and the same
-command does what is missing. `kernels` compares the Triton kernels with PyTorch's updates, `tune`
-tries sizes of tiles, blocks and launches, `billion` trains one epoch on --num-words words of raw
-text and gives the share of each stage. --emulate lets PyTorch on the CPU, or Triton's interpreter
-(with TRITON_INTERPRET=1), take the place of the GPU, with small --limit:
+command does what is missing. A job that fails is written to OUT/NAME.failed.json, and the next one
+starts; --again tries it once more. `kernels` compares the Triton kernels with PyTorch's updates,
+`tune` tries sizes of tiles, blocks and launches, `billion` trains one epoch on --num-words words of
+raw text and gives the share of each stage. `--devices cpu` or `cuda` does one side of `speed`,
+`quality` and `robustness`; results of several machines are put into one OUT.
 
-    python benchmarks/word2vec_gpu.py speed --emulate pytorch --limit 20000 --dims 16
+Minutes to expect on an H200 with 16 cores, for 40 M words: store 1, kernels 1, speed 5,
+deterministic 1, resume 3, robustness --limit 2000000 --devices cuda 3, quality --devices cuda 3,
+billion 3, tune 4.
+
+--emulate lets PyTorch on the CPU, or Triton's interpreter (with TRITON_INTERPRET=1), take the place
+of the GPU, with small --limit. `smoke` does every stage on a text of its own:
+
+    python benchmarks/word2vec_gpu.py smoke --emulate pytorch
 """
 
 from __future__ import annotations
@@ -29,7 +38,9 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,22 +67,47 @@ Job = Callable[[], dict[str, Any]]
 
 def run_jobs(asked: argparse.Namespace, name: str, jobs: Iterator[tuple[str, Job]]) -> None:
     """Do what OUT/NAME.json lacks, until the time is over."""
-    path, begun = asked.out / f"{name}.json", time.monotonic()
+    path, failures = (asked.out / f"{name}{end}.json" for end in ("", ".failed"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    done = json.loads(path.read_text()) if path.exists() else {}
+    begun = float(os.environ.setdefault(_BEGUN, str(time.time())))
+    done, failed = read_json(path), {} if asked.again else read_json(failures)
     for key, job in jobs:
-        if key in done:
+        if key in done or key in failed:
             continue
-        if time.monotonic() - begun > 60 * asked.minutes:
+        if time.time() - begun > 60 * asked.minutes:
             print(f"{name}: time is over, start it again", flush=True)
             return
         started = time.monotonic()
-        done[key] = {**job(), "job_s": round(time.monotonic() - started, 2)}
-        scratch = path.with_suffix(".new")
-        scratch.write_text(json.dumps(done, indent=1))
-        scratch.replace(path)
+        try:
+            done[key] = {**job(), "job_s": round(time.monotonic() - started, 2)}
+        except Exception as error:  # the next job may have another fate
+            traceback.print_exc()
+            failed[key] = f"{type(error).__name__}: {error}"
+            write_json(failures, failed)
+            print(f"{name} {key}: FAILED, {failed[key]}", flush=True)
+            if "CUDA error" in str(error) or "[CUDA]" in str(error):
+                # Nothing works on the GPU in this process any more.
+                arguments = [own for own in sys.argv if own != "--again"]
+                os.execv(sys.executable, [sys.executable, *arguments])
+            continue
+        write_json(path, done)
         print(f"{name} {key}: {json.dumps(done[key])}", flush=True)
-    print(f"{name}: complete", flush=True)
+    print(f"{name}: complete, {len(failed)} failed", flush=True)
+
+
+_BEGUN = "WORD2VEC_GPU_BEGUN"  # when this command started, also before it replaced its process
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a file of results has, if it is there."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write results, as a whole or not at all."""
+    scratch = path.with_suffix(".new")
+    scratch.write_text(json.dumps(content, indent=1))
+    scratch.replace(path)
 
 
 def emulate(way: str) -> None:
@@ -168,7 +204,9 @@ def speed(asked: argparse.Namespace) -> None:
 
     def jobs() -> Iterator[tuple[str, Job]]:
         names = [f"skip-gram {dim}" for dim in asked.dims] + list(MODELS)[1:]
-        for name, epochs, device in itertools.product(names, (2, 5), ("cuda", "cpu")):
+        sides = [one for one in ("cuda", "cpu") if one in asked.devices]
+        # All models with few epochs first: the time may end before the rest.
+        for epochs, name, device in itertools.product((2, 5), names, sides):
             base, _, dim = name.partition(" ")
             if base in WITHOUT_EPOCHS and epochs > 2:
                 continue
@@ -287,9 +325,8 @@ def quality(asked: argparse.Namespace) -> None:
 
     def jobs() -> Iterator[tuple[str, Job]]:
         names = [name for name in MODELS if not asked.only or name in asked.only]
-        for name, seed, device in itertools.product(
-            names, range(1, asked.seeds + 1), ("cuda", "cpu")
-        ):
+        sides = [one for one in ("cuda", "cpu") if one in asked.devices]
+        for name, seed, device in itertools.product(names, range(1, asked.seeds + 1), sides):
 
             def job(name: str = name, seed: int = seed, device: str = device) -> dict[str, Any]:
                 kind, options = MODELS[name]
@@ -384,28 +421,37 @@ def robustness(asked: argparse.Namespace) -> None:
     store = corpus(asked)
 
     def jobs() -> Iterator[tuple[str, Job]]:
-        for number, own in enumerate(settings(asked.settings)):
+        chosen = itertools.islice(settings(asked.settings), asked.first_settings)
+        for device, (number, own) in itertools.product(asked.devices, enumerate(chosen)):
             own = {**own, "dim": min(own["dim"], asked.most_dim)}
 
-            def job(own: dict[str, Any] = own) -> dict[str, Any]:
-                result: dict[str, Any] = {"options": own}
-                for device in ("cpu", "cuda"):
-                    begun = time.perf_counter()
-                    try:
-                        model, _ = trained(store, "Word2Vec", **own, device=device,
-                                           epochs=asked.epochs, seed=1)  # fmt: skip
-                        result[device] = loss_of(model, store)
-                    except (DivergedError, OptionError) as error:
-                        result[device] = str(error)
-                    result[f"{device}_s"] = round(time.perf_counter() - begun, 2)
-                losses = [result[device] for device in ("cpu", "cuda")]
-                if all(isinstance(one, float) for one in losses):
-                    result["excess_%"] = round(100 * (losses[1] / losses[0] - 1), 2)
-                return result
+            def job(own: dict[str, Any] = own, device: str = device) -> dict[str, Any]:
+                try:
+                    model, seconds = trained(
+                        store, "Word2Vec", **own, device=device, epochs=asked.epochs, seed=1
+                    )
+                except (DivergedError, OptionError) as error:
+                    return {"refused": str(error)}
+                return {"loss": loss_of(model, store), "fit_s": round(seconds, 2)}
 
-            yield f"{number} {json.dumps(own)}", job
+            yield f"{number} {json.dumps(own)}, {device}", job
 
     run_jobs(asked, "robustness", jobs())
+
+
+def excesses(done: dict[str, Any]) -> Iterator[tuple[str, str | float]]:
+    """Each setting with how far (%) the loss on the GPU is above the CPU's, or what happened."""
+    for key, cpu in done.items():
+        setting, _, device = key.rpartition(", ")
+        cuda = done.get(f"{setting}, cuda")
+        if device != "cpu" or cuda is None:
+            continue
+        if "loss" not in cpu or "loss" not in cuda:
+            told = (f"{name}: {one.get('refused', 'trains')}"
+                    for name, one in (("cpu", cpu), ("cuda", cuda)))  # fmt: skip
+            yield setting, "; ".join(told)
+        else:
+            yield setting, round(100 * (cuda["loss"] / cpu["loss"] - 1), 2)
 
 
 # ---- resuming, the same bits --------------------------------------------------------------------
@@ -455,6 +501,8 @@ def resume(asked: argparse.Namespace) -> None:
 
     def jobs() -> Iterator[tuple[str, Job]]:
         for name in list(MODELS)[:4]:
+            if asked.only and name not in asked.only:
+                continue
 
             def job(name: str = name) -> dict[str, Any]:
                 kind, options = MODELS[name]
@@ -587,6 +635,55 @@ def kernels(asked: argparse.Namespace) -> None:
     run_jobs(asked, "kernels", jobs())
 
 
+# ---- everything, small ------------------------------------------------------------------------
+
+
+def smoke(asked: argparse.Namespace) -> None:
+    """Every stage on a short text, to find what fails before the stages that take long."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        asked.kept, asked.out, asked.words = folder / "kept", folder / "out", folder / "words"
+        asked.limit, asked.num_words, asked.minutes = 0, 30_000, 60
+        asked.seeds, asked.epochs, asked.most_dim, asked.first_settings = 1, 1, 48, 4
+        asked.dims = asked.dims[:1]
+        asked.texts = [folder / "part.txt"]
+        asked.words.mkdir()
+        write_short_text(asked.texts[0], asked.words)
+        stages = ["text", "store", "kernels", "speed", "deterministic", "quality", "robustness",
+                  "resume", "tune", "billion", "table"]  # fmt: skip
+        if asked.emulate == "pytorch":
+            stages.remove("kernels")  # of Triton
+        if asked.emulate == "triton":
+            stages.remove("resume")  # in processes of their own
+        for stage in stages:
+            begun = time.monotonic()
+            asked.only = ["skip-gram"] if stage == "resume" else []
+            COMMANDS[stage](asked)
+            print(f"-- {stage}: {time.monotonic() - begun:.1f} s", flush=True)
+        failed = [path for path in asked.out.glob("*.failed.json") if read_json(path)]
+        for path in failed:
+            print(f"FAILED {path.name}: {path.read_text()}")
+        sys.exit(bool(failed))
+
+
+def write_short_text(path: Path, words: Path, num_lines: int = 1_000) -> None:
+    """A text about some topics, and questions about its words."""
+    random = np.random.default_rng(1)
+    names = np.array([f"word{number}" for number in range(400)])
+    frequency = 1 / np.arange(1, 401)
+    lines = []
+    for topic in random.integers(0, 8, num_lines).tolist():
+        chances = frequency * (1 + 20 * (np.arange(400) % 8 == topic))
+        lines.append(" ".join(random.choice(names, 15, p=chances / chances.sum())))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    pairs = random.integers(0, 99, (60, 2)).tolist()
+    told = "".join(f"{names[a]}\t{names[b]}\t{float(a % 8 == b % 8)}\n" for a, b in pairs)
+    (words / "wordsim353.txt").write_text(told, "utf-8")
+    questions = [" ".join(random.choice(names[:99], 4, replace=False)) for _ in range(50)]
+    content = ": section\n" + "\n".join(questions) + "\n"
+    (words / "google-analogies.txt").write_text(content, "utf-8")
+
+
 # ---- table --------------------------------------------------------------------------------------
 
 
@@ -607,10 +704,12 @@ def table(asked: argparse.Namespace) -> None:
                 print(f"  {name}: " + ", ".join(cells))
             continue
         if path.stem == "robustness":
-            excess = [row.get("excess_%") for row in done.values()]
-            known = [one for one in excess if one is not None]
-            print(f"  {len(done)} settings, {len(done) - len(known)} refused or diverged, "
+            found = dict(excesses(done))
+            known = [one for one in found.values() if isinstance(one, float)]
+            print(f"  {len(found)} settings on both, {len(found) - len(known)} refused, "
+                  f"{sum(one > 2 for one in known)} above 2 %, "
                   f"largest excess {max(known, default=0.0)} %")  # fmt: skip
+            done = {key: {"excess_%": one} for key, one in found.items()}
         for key, row in done.items():
             print(f"  {key}: {json.dumps(row)}")
 
@@ -619,6 +718,7 @@ COMMANDS = {
     "text": join_text, "store": build_store, "kernels": kernels, "speed": speed,
     "quality": quality, "robustness": robustness, "resume": resume, "train-one": train_one,
     "deterministic": deterministic, "tune": tune, "billion": billion, "table": table,
+    "smoke": smoke,
 }  # fmt: skip
 
 
@@ -638,9 +738,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--settings", type=int, default=60, help="random ones, of robustness")
+    parser.add_argument("--first-settings", type=int, help="of robustness: no more than these")
     parser.add_argument("--most-dim", type=int, default=1_024, help="of robustness")
     parser.add_argument("--num-words", type=float, default=1e9, help="of billion")
     parser.add_argument("--only", nargs="+", default=[], choices=list(MODELS))
+    parser.add_argument("--devices", nargs="+", default=["cpu", "cuda"], choices=["cpu", "cuda"])
+    parser.add_argument("--again", action="store_true", help="try again what has failed")
     parser.add_argument("--emulate", choices=["pytorch", "triton"], default="")
     parser.add_argument("--job", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()

@@ -1,20 +1,22 @@
 """Zero-shot transfer: a multilingual BERT learns inference from English rows, scored on XNLI.
 
+    python benchmarks/zeroshot.py smoke --data DATA              (a minute: everything, small)
     python benchmarks/zeroshot.py text DATA --kept kept
+    python benchmarks/zeroshot.py tokenizer shared --kept kept
     python benchmarks/zeroshot.py pretrain shared --kept kept --budget 8m
     python benchmarks/zeroshot.py transfer shared --data DATA --kept kept --out results
     python benchmarks/zeroshot.py neighbors shared --data DATA --kept kept --out results
     python benchmarks/zeroshot.py table --out results
 
 `text` takes paragraphs of every language from DATA (corpora/, multi/large/), shuffles them and
-writes kept/text/LANGUAGE.jsonl.xz, as much of each as --megabytes. `pretrain` trains a tokenizer
-and a BERT on the mix; `transfer` fine-tunes it on English rows (SNLI, MNLI) with each seed and
-scores XNLI's test rows of every language, of which it has seen no label but English ones;
-`neighbors` looks for the translation of a sentence among those of 1,000, by the vectors of each
-layer. KEPT has what is large and stays on the machine that computes, OUT the results as JSON. Each
-stage is meant to take below nine minutes on an H200. Not measured on a GPU yet; on a CPU
-`--megabytes 0.2 --preset tiny --steps 5 --max-train 200 --max-test 60 --seeds 1 --vocab-size 5000`
-shows that it runs.
+writes kept/text/LANGUAGE.jsonl.xz, as much of each as --megabytes. `tokenizer` needs no GPU and may
+run elsewhere before. `pretrain` trains a BERT on the mix, and a tokenizer if there is none;
+`transfer` fine-tunes it on English rows (SNLI, MNLI) with each seed and scores XNLI's test rows of
+every language, of which it has seen no label but English ones; `neighbors` looks for the
+translation of a sentence among those of 1,000, by the vectors of each layer. KEPT has what is large
+and stays on the machine that computes, OUT the results as JSON, one file per seed. A stage that was
+stopped goes on when it is started again. Minutes to expect on an H200: `pretrain` the budget and
+two more, `transfer` one and a half per seed, `neighbors` half a one. Not measured on a GPU yet.
 
 The variants, which differ in one thing from `shared`:
   apart       no letter in common: each language's letters are written in letters of its own
@@ -27,8 +29,11 @@ import argparse
 import json
 import lzma
 import random
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +43,7 @@ import sememe
 from sememe.examples.labelled.rows import TextRow
 from sememe.metrics import mean_interval, proportion_interval, spread
 from sememe.metrics.baselines import baselines_of
+from sememe.progress import Reporter
 
 LANGUAGES = {
     "en": ("corpora/enwiki_core.part1.txt.xz",), "zh": ("corpora/zhwiki_core.txt.xz",),
@@ -61,7 +67,8 @@ def write_texts(asked: argparse.Namespace) -> None:
     folder = asked.kept / "text"
     folder.mkdir(parents=True, exist_ok=True)
     for language, names in LANGUAGES.items():
-        rows = [row for name in names for row in paragraphs(asked.data / name)]
+        most = 2_000 if asked.stage == "smoke" else None
+        rows = [row for name in names for row in islice(paragraphs(asked.data / name), most)]
         random.Random(1).shuffle(rows)
         left, num = asked.megabytes * 1e6, 0
         with lzma.open(folder / f"{language}.jsonl.xz", "wt", encoding="utf-8", preset=2) as file:
@@ -128,11 +135,30 @@ def pretrain(asked: argparse.Namespace) -> None:
     length = {"steps": asked.steps} if asked.steps else {"budget": asked.budget}
     model = sememe.BERT(
         asked.preset, vocab_size=asked.vocab_size, smoothing=SMOOTHING[asked.variant],
-        device=asked.device, seed=1, **length,
+        device=asked.device, seed=1, checkpoint_minutes=2.0, **length,
     )  # fmt: skip
-    folder = asked.kept / asked.variant
-    model.fit(corpora(asked), out=folder, progress=True, resume=folder.exists())
-    print(json.dumps(model.history.last()))
+    train_tokenizer(asked)
+    model.fit(
+        corpora(asked), tokenizer=tokenizer_folder(asked), out=asked.kept / asked.variant,
+        progress=Reporter(line_s=20), resume=True,
+    )  # fmt: skip
+    print(json.dumps(model.history.last()), flush=True)
+
+
+def tokenizer_folder(asked: argparse.Namespace) -> Path:
+    """Where the tokenizer of a variant is."""
+    folder: Path = asked.kept / f"tokenizer-{asked.variant}"
+    return folder
+
+
+def train_tokenizer(asked: argparse.Namespace) -> None:
+    """Train the tokenizer of a variant on the mix, unless it is there."""
+    if not tokenizer_folder(asked).exists():
+        found = sememe.SubwordTokenizer.train(
+            corpora(asked), vocab_size=asked.vocab_size, smoothing=SMOOTHING[asked.variant],
+            progress=Reporter(line_s=20),
+        )  # fmt: skip
+        found.save(tokenizer_folder(asked))
 
 
 # ---- transfer -----------------------------------------------------------------------------------
@@ -192,30 +218,34 @@ def xnli(data: Path, language: str, num: int) -> Rows:
 
 def transfer(asked: argparse.Namespace) -> None:
     """Fine-tune on English rows with each seed, and score every language."""
-    letters, scores = Letters(asked.variant == "apart"), Scores()
+    letters = Letters(asked.variant == "apart")
     train = english_rows(asked.data, asked.max_train)
     tests = {
         name: [(letters(a, name), letters(b, name), label) for a, b, label in own]
         for name in LANGUAGES
         for own in [xnli(asked.data, name, asked.max_test)]
     }
+    known = baselines(train, tests)
     for seed in asked.seeds:
+        path = asked.out / f"transfer-{asked.variant}-{seed}.json"
+        if path.exists():
+            continue
         task = sememe.Pairs(
             asked.kept / asked.variant, epochs=asked.epochs, seed=seed, device=asked.device,
             length=128, baselines=False,
         )  # fmt: skip
-        task.fit(train, dev=False, progress=True)
+        task.fit(train, dev=False, progress=Reporter(line_s=20))
+        right = {}
         for name, rows in tests.items():
             said = task.predict([row[:2] for row in rows])
-            right = [int(one.label == row[2]) for one, row in zip(said, rows, strict=True)]
-            scores.add(name, right)
-            print(f"seed {seed}, {name}: {100 * sum(right) / len(right):.1f}", flush=True)
-    found: dict[str, Any] = {
-        "variant": asked.variant, "train_rows": len(train), "seeds": asked.seeds,
-        "epochs": asked.epochs, "scores": scores.to_dict(),
-        "baselines": baselines(train, tests),
-    }  # fmt: skip
-    save(asked, "transfer", found)
+            right[name] = [int(one.label == row[2]) for one, row in zip(said, rows, strict=True)]
+            share = sum(right[name]) / len(rows)
+            print(f"seed {seed}, {name}: {100 * share:.1f}", flush=True)
+        save(
+            path, {"variant": asked.variant, "seed": seed, "train_rows": len(train),
+                   "epochs": asked.epochs, "right": right, "baselines": known},
+        )  # fmt: skip
+    table(asked)
 
 
 def baselines(train: Rows, tests: dict[str, Rows]) -> dict[str, Any]:
@@ -259,9 +289,10 @@ def neighbors(asked: argparse.Namespace) -> None:
                 own = {"layer": layer, "p_at_1": num / len(places), "interval": [low, high]}
                 found.setdefault(name, []).append(own)
     save(
-        asked, "neighbors",
+        asked.out / f"neighbors-{asked.variant}.json",
         {"variant": asked.variant, "num_sentences": len(places), "layers": found},
-    )  # fmt: skip
+    )
+    table(asked)
 
 
 def firsts(texts: list[str]) -> list[int]:
@@ -278,11 +309,12 @@ def centered(vectors_ND: np.ndarray) -> np.ndarray:
 # ---- results ------------------------------------------------------------------------------------
 
 
-def save(asked: argparse.Namespace, stage: str, found: dict[str, Any]) -> None:
-    """Write the results of a stage, and print them as a table."""
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / f"{stage}-{asked.variant}.json").write_text(json.dumps(found, indent=1))
-    table(asked)
+def save(path: Path, found: dict[str, Any]) -> None:
+    """Write the results of a stage, as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".new")
+    scratch.write_text(json.dumps(found))
+    scratch.replace(path)
 
 
 def table(asked: argparse.Namespace) -> None:
@@ -290,14 +322,21 @@ def table(asked: argparse.Namespace) -> None:
     rows = [json.loads(path.read_text()) for path in sorted(asked.out.glob("*.json"))]
     names = list(LANGUAGES)
     print("| variant | seeds |", " | ".join(names), "|\n| --- | ---: |" + " ---: |" * len(names))
-    for row in rows:
-        if "scores" in row:
-            cells = [percents(row["scores"][name]) for name in names]
-            print(f"| {row['variant']} | {len(row['seeds'])} |", " | ".join(cells), "|")
-            for number, one in enumerate(row["baselines"]["en"]):
-                own = [row["baselines"][name][number]["score"] for name in names]
-                told = [f"{100 * score:.1f}" for score in own]
-                print(f"| {one['name']} | – |", " | ".join(told), "|")
+    for variant in SMOOTHING:
+        own = [row for row in rows if "right" in row and row["variant"] == variant]
+        if not own:
+            continue
+        scores = Scores()
+        for row in own:
+            for name in names:
+                scores.add(name, row["right"][name])
+        found = scores.to_dict()
+        print(f"| {variant} | {len(own)} |", " | ".join(percents(found[name]) for name in names),
+              "|")  # fmt: skip
+        for number, one in enumerate(own[0]["baselines"]["en"]):
+            cells = [own[0]["baselines"][name][number]["score"] for name in names]
+            told = [f"{100 * score:.1f}" for score in cells]
+            print(f"| {one['name']} | – |", " | ".join(told), "|")
     print("\n| variant | layer |", " | ".join(names[1:]), "|\n| --- | ---: |" + " ---: |" * 5)
     for row in rows:
         for number in range(len(row.get("layers", {}).get("de", ()))):
@@ -314,10 +353,30 @@ def percents(score: dict[str, Any]) -> str:
     return f"{100 * score['accuracy']:.1f}{several} ({low:.1f}–{high:.1f}){star}"
 
 
+def smoke(asked: argparse.Namespace) -> None:
+    """Every stage with little text and few rows, to find what fails before what takes long."""
+    with tempfile.TemporaryDirectory() as name:
+        asked.kept, asked.out = Path(name) / "kept", Path(name) / "out"
+        asked.megabytes, asked.vocab_size, asked.preset, asked.steps = 0.2, 5_000, "tiny", 5
+        asked.max_train, asked.max_test, asked.seeds, asked.epochs = 200, 60, [1, 2], 1.0
+        write_texts(asked)
+        for asked.variant in ("shared", "apart"):
+            for stage in ("tokenizer", "pretrain", "transfer", "neighbors"):
+                begun = time.monotonic()
+                STAGES[stage](asked)
+                print(f"-- {asked.variant}, {stage}: {time.monotonic() - begun:.1f} s", flush=True)
+
+
+STAGES: dict[str, Callable[[argparse.Namespace], None]] = {
+    "smoke": smoke, "text": write_texts, "tokenizer": train_tokenizer, "pretrain": pretrain,
+    "transfer": transfer, "neighbors": neighbors, "table": table,
+}  # fmt: skip
+
+
 def main() -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stage", choices=("text", "pretrain", "transfer", "neighbors", "table"))
+    parser.add_argument("stage", choices=tuple(STAGES))
     parser.add_argument("variant", nargs="?", default="shared", help="a variant, or DATA for text")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--kept", type=Path, default=Path("kept"))
@@ -337,11 +396,9 @@ def main() -> None:
         asked.data = asked.data or Path(asked.variant)
     elif asked.stage != "table" and asked.variant not in SMOOTHING:
         parser.error(f"variant must be one of {', '.join(SMOOTHING)}")
-    stages = {
-        "text": write_texts, "pretrain": pretrain, "transfer": transfer, "neighbors": neighbors,
-        "table": table,
-    }  # fmt: skip
-    stages[asked.stage](asked)
+    if asked.stage in ("smoke", "transfer", "neighbors") and asked.data is None:
+        parser.error(f"{asked.stage} needs --data")
+    STAGES[asked.stage](asked)
 
 
 if __name__ == "__main__":
