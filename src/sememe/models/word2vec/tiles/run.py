@@ -214,8 +214,7 @@ class TileRun(WindowRun):
             words, self.plan.stretches_of(len(words.tokens)), noise, self._tables, self._settings,
             (self.rate_at(step), self.rate_at(step + 1)),
         )  # fmt: skip
-        # Copied right behind the updates: a copy that is asked for later would also wait for the
-        # step after them.
+        # Copied directly after the updates: a later copy would also wait for the step after them.
         stats = stats.to("cpu", non_blocking=True)
         clock.stop()
         # The GPU has this step's work before the program waits for that of the step before.
