@@ -73,7 +73,7 @@ def test_lines_are_asked_for_on_a_terminal(sememe, corpus, tmp_path):
     ours, theirs = pty.openpty()
     os.write(ours, b"the red \nthe old m\n\x04")
     command = [sys.executable, "-m", "sememe.cli", "suggest", "model", "-k", "1"]
-    ran = subprocess.run(command, stdin=theirs, capture_output=True, timeout=60, cwd=tmp_path)
+    ran = subprocess.run(command, stdin=theirs, capture_output=True, timeout=1_200, cwd=tmp_path)
     os.close(ours)
     os.close(theirs)
     assert ran.returncode == 0, ran.stderr
