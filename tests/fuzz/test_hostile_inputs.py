@@ -14,16 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import sememe
 from sememe.errors import SememeError
 from sememe.models import registry
 from sememe.vectors import WordVectors
 
-quickly = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quickly = settings(max_examples=25)
 
 # What tables, question files and vector files are made of, and what they are not.
 CELLS = st.sampled_from(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from token_texts import build_store, to_records
 
 from sememe.errors import WriteError
@@ -47,9 +47,7 @@ def in_batches(words: list[str], size: int = 500) -> list[Records]:
     return [to_records([[words[at : at + size]]]) for at in range(0, len(words), size)]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(TEXTS, st.integers(1, 3), st.integers(1, 3))
 def test_store_equals_the_plain_reference(
     tmp_path: Path, texts: list, min_count: int, workers: int

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from token_texts import build_store
 
 from sememe.errors import ArtifactError, OptionError
@@ -47,9 +47,7 @@ def some_text(num: int = 400, seed: int = 3) -> list[str]:
     return [" ".join(rng.choices([*words, *fixed], k=rng.randint(1, 9))) for _ in range(num)]
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.lists(st.sampled_from(["a", "b", "c", "a_b", "语", "词"]), min_size=1, max_size=8),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import sememe
 from fasttext_models import DATA, MODELS
@@ -141,9 +141,7 @@ def test_words_that_are_not_utf8_keep_their_ngrams(tmp_path: Path) -> None:
     assert sememe.load(tmp_path / "folder")[word].tolist() == alone.tolist()
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50)
 @given(
     words=st.lists(st.text("aéß子", max_size=4), min_size=1, max_size=6, unique=True),
     counts=st.lists(st.integers(0, 2**59), min_size=6, max_size=6),
@@ -277,9 +275,7 @@ def test_bytes_after_the_end_and_wrong_order(tmp_path: Path) -> None:
         opened(tmp_path, with_int(data, place - 8, -1, "<q"))
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150)
 @given(
     name=st.sampled_from(["cbow.bin", "ns.bin", "cut.ftz", "qout.ftz"]),
     changes=st.lists(

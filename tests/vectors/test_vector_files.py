@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sememe.errors import ArtifactError, OptionError, SememeError, WriteError
 from sememe.vectors import WordVectors, convert, load
@@ -22,9 +22,7 @@ from sememe.vectors.formats.files import compression_of
 from sememe.vectors.formats.rows import parse_line
 
 FORMATS = ("word2vec", "word2vec-binary", "glove")
-SLOW = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SLOW = settings(max_examples=60)
 
 words = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\r\ufeff"), max_size=6
