@@ -176,9 +176,10 @@ class Helper:
 
     def _listen(self, news: queue.Queue[Any]) -> None:
         assert self._process.stdout is not None
-        with suppress(Exception):  # the end of the pipe, or something in it that is not news
+        # Until the end of the pipe, or something in it that is not news.
+        with self._process.stdout as answers, suppress(Exception):
             while True:
-                news.put((self, pickle.load(self._process.stdout)))
+                news.put((self, pickle.load(answers)))
         news.put((self, None))
 
     def next_of(self, jobs: deque[Job]) -> None:
