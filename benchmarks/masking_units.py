@@ -62,7 +62,7 @@ def smoke(asked: argparse.Namespace) -> None:
         with opened(asked.text, "rt", encoding="utf-8") as file:
             short.write_text(file.read(300_000), "utf-8")
         asked.text, asked.preset, asked.steps, asked.budget = str(short), "tiny", 3, ""
-        asked.max_train, asked.vocab_size = 100, 3_000
+        asked.max_train, asked.vocab_size = 100, 6_000
         for asked.unit in UNITS:
             run(asked)
 
