@@ -103,7 +103,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _start(ray: Any, options: dict[str, Any]) -> None:
-    """Connect to a cluster; a local one that Ray has given up starting is started once more."""
+    """Connect to a cluster; a local one that Ray has given up starting is started again."""
     try:
         ray.init(**options)
     except Exception:

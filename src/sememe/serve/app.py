@@ -180,7 +180,7 @@ def _add_operations(app: FastAPI, service: Service, config: ServeConfig) -> None
 
 
 def _describe_key(app: FastAPI) -> None:
-    """Say in the schema that a key is needed: the page of all routes asks for it then."""
+    """Say in the schema that a key is needed: the page of all routes has a field for it then."""
     schema_of = app.openapi
 
     def openapi() -> dict[str, Any]:
