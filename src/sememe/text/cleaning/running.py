@@ -108,10 +108,11 @@ class _Cleaning:
         num_bands = bands_and_rows(config.threshold)[0] if config.near_duplicates else 0
         duplicates = Duplicates(self._folder, num_bands)
         with write_removed(removed) as self._tell:
-            with (self._folder / "kept").open("wb") as kept:
+            with (
+                closing(self._places), closing(duplicates),
+                (self._folder / "kept").open("wb") as kept,
+            ):  # fmt: skip
                 self._clean(repeated, duplicates, kept, removed is not None)
-            duplicates.close()
-            self._places.close()
             rules = np.concatenate(self._rules)
             if not len(rules):
                 raise InputError(
