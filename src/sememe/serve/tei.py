@@ -23,7 +23,6 @@ Texts = Annotated[list[Text], Field(min_length=1, max_length=2_048)]
 # A text, or a pair of texts.
 Row = Annotated[list[Text], Field(min_length=1, max_length=2)]
 _MOST_TOLD = 50  # proxies take heads of a few kB
-_LABELING = ("classify", "pairs", "regress", "fasttext-classifier")
 
 
 class Cut(Body):
@@ -92,13 +91,7 @@ def tei_routes(service: Service, check: Check) -> APIRouter:
 
     @router.post("/predict", summary="Labels of texts or pairs with their scores")
     async def predict(request: Request, body: Predict) -> Response:
-        own = service.models.find(body.model, lambda one: one.kind in _LABELING)
-        await service.model(request, own.name, "predict")
-        if own.kind not in _LABELING:
-            raise OptionError(
-                f"{own.name} is a {KINDS[own.kind].title}, which gives no label per text: "
-                f"use /v1/{own.kind}."
-            )
+        own = await service.model(request, body.model, "predict")
         rows, is_one = rows_of(own, body.inputs)
         if not all(any(map(str.strip, row)) for row in rows):
             raise Refused(400, "An input is an empty string.", "empty_input", "inputs")
@@ -108,6 +101,11 @@ def tei_routes(service: Service, check: Check) -> APIRouter:
             service, request, own.name, [row[0] if len(row) == 1 else tuple(row) for row in rows],
             truncate=bool(body.truncate),
         )  # fmt: skip
+        if not all(map(has_labels, answers.results)):
+            raise OptionError(
+                f"{own.name} is a {KINDS[own.kind].title}, which gives no label per text: "
+                f"use /v1/{own.kind}."
+            )
         found = [scored(one) for one in answers.results]
         return told(found[0] if is_one else found, answers.truncated)
 
@@ -172,6 +170,11 @@ def rows_of(own: Served, inputs: Any) -> tuple[list[list[str]], bool]:
 def reads_pairs(own: Served) -> bool:
     """Whether the rows of a model are pairs of texts."""
     return "score_pairs" in own.capabilities
+
+
+def has_labels(prediction: Any) -> bool:
+    """Whether a prediction is labels or a score of its whole text; one of no words is neither."""
+    return prediction is None or not {"label", "labels", "score"}.isdisjoint(prediction)
 
 
 def scored(prediction: Any) -> list[dict[str, Any]]:
