@@ -29,10 +29,10 @@ def test_prompts_are_scored(sememe, folder):
     words = ("--words", "1=good", "--words", "0=bad")
     found = sememe(*asked, *words, "--json").json
     names = [score["system"] for score in found["scores"]]
-    assert names == ["chance", "majority", "0-shot", "0-shot, calibrated", "1-shot",
-                     "1-shot, calibrated"]  # fmt: skip
+    baselines = ["chance", "majority", "TF-IDF + logistic regression"]
+    assert names == [*baselines, "0-shot", "0-shot, calibrated", "1-shot", "1-shot, calibrated"]
     assert found["num_rows"] == 12 and found["words"] == {"0": "bad", "1": "good"}
-    assert len(found["scores"][4]["accuracies"]) == 2
+    assert len(found["scores"][5]["accuracies"]) == 2
     shown = sememe(*asked, *words, "--instruction", "Judge the film.").out
     assert "Judge the film.\n\nText: a " in shown and "1-shot, calibrated" in shown
 
