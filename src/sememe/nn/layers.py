@@ -46,11 +46,11 @@ class Linear(nn.Linear):
         """Map the last axis of x; with an activation by its name, apply it to the result."""
         weight, bias = _cast(self, x.dtype)
         if _suits_onednn(x):
-            return _linear_by_onednn(x, self._packed(weight), bias, activation)
+            return _linear_by_onednn(x, self._ordered(weight), bias, activation)
         y = functional.linear(x, weight, bias)
         return activate(y, activation) if activation else y
 
-    def _packed(self, weight: Tensor) -> Tensor:
+    def _ordered(self, weight: Tensor) -> Tensor:
         """The weight as oneDNN reads it, ordered at its first use and kept until `train()`.
 
         Otherwise each product orders it again: a third of the time of a text of ten tokens.
